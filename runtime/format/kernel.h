@@ -67,6 +67,7 @@ struct Kernel {
   uint32_t registers = 0;          // per thread at launch
   uint32_t spillBytes = 0, stackBytes = 0;
   std::string schedule;            // the parameters the template was instantiated with, "name=value name=value"
+  uint32_t workspaceBytes = 0;     // of workspace for each sequence and v-head: the caller's, given as Pointer "workspace"
   std::string cubin;               // ELF image for exactly key.arch
   std::string ptx;                 // optional
 };

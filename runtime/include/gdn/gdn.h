@@ -1,0 +1,232 @@
+/* gdn: launches the Gated DeltaNet kernels of a bundle (.gdnb) on NVIDIA GPUs.
+ *
+ * Needs no CUDA header and links no CUDA library: the driver (libcuda.so.1) is opened at the first call that needs it.
+ * Set GDN_DRIVER in the environment to name another library: a path, or "emu" for the emulator's.
+ *
+ * Per token t of v-head h (its k-head is h / (heads_v / heads)), with a state S [K, V]:
+ *     S <- exp(g_t) S;   u_t = beta_t (v_t - S^T k_t);   S <- S + k_t u_t^T;   o_t = scale S^T q_t
+ *
+ * Errors      every function that can fail returns a gdn_status and never throws, prints or aborts. The sentence behind
+ * the calling thread's last failure is gdn_last_error_message(); success leaves it alone. Threads     a bundle is
+ * immutable: any number of threads may use one at the same time, save for gdn_bundle_close. Versions    structs marked
+ * "sized" begin with struct_size: zero the struct and set struct_size to its sizeof. The values of all enumerations are
+ * frozen; later versions add to the end of sized structs, and zero there means "as before".
+ */
+#ifndef GDN_GDN_H
+#define GDN_GDN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define GDN_API __attribute__((visibility("default")))
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define GDN_VERSION_MAJOR 0
+#define GDN_VERSION_MINOR 1
+#define GDN_VERSION_PATCH 0
+
+/* Version of the library that is loaded: major * 10000 + minor * 100 + patch. */
+GDN_API uint32_t gdn_version(void);
+
+typedef enum gdn_status {
+  GDN_OK = 0,
+  GDN_INVALID_ARGUMENT = 1,    /* an argument is null, out of range, misaligned or contradicts another */
+  GDN_UNSUPPORTED = 2,         /* the bundle has no kernel for these dimensions and types */
+  GDN_WORKSPACE_TOO_SMALL = 3, /* the workspace is smaller than gdn_forward_workspace_size says */
+  GDN_FILE_ERROR = 4,          /* the bundle's file cannot be opened or mapped */
+  GDN_BUNDLE_CORRUPT = 5,      /* the bundle is truncated, or its contents contradict each other or their hashes */
+  GDN_BUNDLE_VERSION = 6,      /* the bundle's format is of another version than this library reads */
+  GDN_NO_DRIVER = 7,           /* the CUDA driver library is missing or lacks a function */
+  GDN_DRIVER_TOO_OLD = 8,      /* the CUDA driver is older than the kernel's image needs */
+  GDN_NO_CONTEXT = 9,          /* the calling thread has no current CUDA context, or there is no such device */
+  GDN_WRONG_DEVICE = 10,       /* the bundle has no image for the current device's architecture */
+  GDN_DRIVER_ERROR = 11,       /* a CUDA driver call failed; the message names the call and the driver's error */
+  GDN_OUT_OF_MEMORY = 12       /* host memory ran out */
+} gdn_status;
+
+/* A constant sentence for a status; for an unknown one, a sentence that says so. Never NULL. */
+GDN_API const char *gdn_status_string(gdn_status status);
+
+/* What went wrong in the calling thread's last failing call; "" if none has failed. Valid until the thread's next
+ * failure. */
+GDN_API const char *gdn_last_error_message(void);
+
+/* ---- Bundles ---- */
+
+typedef struct gdn_bundle gdn_bundle;
+
+/* Opens a bundle. _open maps the file (do not truncate it while open); _from_memory copies nothing: the caller keeps
+ * the `size` bytes at `data` unchanged until the bundle is closed. All offsets and sizes are checked here, each image's
+ * hash when it is first loaded. Needs no driver. On failure *bundle is NULL. Close with gdn_bundle_close (NULL is
+ * fine), once no thread uses the bundle and no kernel of it still runs or is part of a graph that will be launched.
+ * GDN_INVALID_ARGUMENT, GDN_FILE_ERROR, GDN_BUNDLE_CORRUPT, GDN_BUNDLE_VERSION, GDN_OUT_OF_MEMORY. */
+GDN_API gdn_status gdn_bundle_open(const char *path, gdn_bundle **bundle);
+GDN_API gdn_status gdn_bundle_from_memory(const void *data, size_t size, gdn_bundle **bundle);
+GDN_API void gdn_bundle_close(gdn_bundle *bundle);
+
+/* Checks the hash of the whole bundle and of every image. GDN_BUNDLE_CORRUPT names the first that differs. */
+GDN_API gdn_status gdn_bundle_verify(const gdn_bundle *bundle);
+
+/* Loads every kernel that fits the current device into the current context, so that later launches find them ready.
+ * Without it a kernel is loaded by the first gdn_forward that needs it, which then takes milliseconds; call it before
+ * timing or before capturing a graph. Once per context; repeating it is cheap. GDN_BUNDLE_CORRUPT, GDN_NO_DRIVER,
+ * GDN_DRIVER_TOO_OLD, GDN_NO_CONTEXT, GDN_WRONG_DEVICE, GDN_DRIVER_ERROR. */
+GDN_API gdn_status gdn_bundle_load(gdn_bundle *bundle);
+
+/* Canonical JSON that the compiler wrote: versions and flags. NUL-terminated, valid until the bundle is closed. */
+GDN_API const char *gdn_bundle_metadata(const gdn_bundle *bundle);
+
+typedef enum gdn_dtype { GDN_F32 = 0, GDN_BF16 = 1, GDN_F16 = 2, GDN_INT32 = 3, GDN_INT64 = 4 } gdn_dtype;
+
+/* Order of the two dimensions of a state matrix in memory, slowest first. */
+typedef enum gdn_layout {
+  GDN_K_FIRST = 0, /* [.., K, V]: V contiguous */
+  GDN_V_FIRST = 1  /* [.., V, K]: K contiguous */
+} gdn_layout;
+
+/* One kernel of a bundle. Sized; strings are valid until the bundle is closed. */
+typedef struct gdn_kernel_info {
+  size_t struct_size;
+  const char *operation;      /* "forward" */
+  const char *arch;           /* "sm_90a" */
+  const char *schedule;       /* the parameters the template was instantiated with, "name=value name=value" */
+  int32_t key_dim, value_dim; /* K, V */
+  int32_t chunk;              /* tokens */
+  int32_t io;                 /* gdn_dtype of q, k, v and o */
+  int32_t state_layout;       /* gdn_layout */
+  int32_t split;              /* blocks that share one head's V */
+  int32_t profile;            /* 1 if it writes clock stamps */
+  int32_t threads;            /* of a block */
+  int32_t registers;          /* per thread */
+  int32_t spill_bytes, stack_bytes;
+  int32_t shared_bytes; /* dynamic shared memory of a block */
+  int32_t elf_abi;      /* ABI version of the ELF image */
+  int32_t min_driver;   /* CUDA version the driver must have, major * 1000 + minor * 10 */
+  uint64_t image_bytes; /* of the ELF image */
+} gdn_kernel_info;
+
+GDN_API size_t gdn_bundle_kernel_count(const gdn_bundle *bundle); /* 0 for NULL */
+/* Kernels are sorted by key. GDN_INVALID_ARGUMENT if index is not below the count. */
+GDN_API gdn_status gdn_bundle_kernel_info(const gdn_bundle *bundle, size_t index, gdn_kernel_info *info);
+
+/* ---- Devices ---- */
+
+/* Sized. */
+typedef struct gdn_device_info {
+  size_t struct_size;
+  int32_t driver_version; /* CUDA version of the driver, major * 1000 + minor * 10: 13000 is 13.0 */
+  int32_t device_count;
+  int32_t sm_count;
+  int32_t compute_capability; /* major * 10 + minor: 90 for sm_90a */
+  char name[256];
+  char driver_path[256]; /* the library that was opened, as it was named to the loader */
+} gdn_device_info;
+
+/* Describes a device by its ordinal, without creating a context. If the ordinal is not below the device count (0 where
+ * there is no GPU), driver_version, device_count and driver_path are filled in and the result is GDN_NO_CONTEXT.
+ * GDN_INVALID_ARGUMENT, GDN_NO_DRIVER, GDN_NO_CONTEXT, GDN_DRIVER_ERROR. */
+GDN_API gdn_status gdn_device_query(int32_t device, gdn_device_info *info);
+
+/* ---- Forward ---- */
+
+/* A tensor on the device, [B, T, heads, columns], or [B, T, heads] for g and beta. Strides are in elements, and columns
+ * are contiguous; the stride of an axis of length 1 is not looked at. With B > 1 the batch must be one packed token
+ * axis: batch_stride == T * token_stride. Data may be NULL where the tensor has no elements. */
+typedef struct gdn_tensor {
+  void *data;
+  int64_t batch_stride, token_stride, head_stride;
+  int32_t dtype; /* gdn_dtype */
+} gdn_tensor;
+
+/* States on the device, [N, heads_v, K, V] or [N, heads_v, V, K]; each matrix is contiguous. Data is NULL for none. */
+typedef struct gdn_state {
+  void *data;
+  int64_t sequence_stride, head_stride; /* in elements */
+  int32_t dtype;                        /* GDN_F32, GDN_BF16 or GDN_F16 */
+} gdn_state;
+
+/* Sized. All addresses but that of the struct are device addresses. */
+typedef struct gdn_forward_args {
+  size_t struct_size;
+
+  int64_t batch;         /* B; 1 if cu_seqlens is given */
+  int64_t tokens;        /* T; batch * tokens <= 2^31 - 2^16 */
+  int64_t heads;         /* H, of q and k */
+  int64_t heads_v;       /* HV, of v, o, g and beta; a multiple of H */
+  int64_t key_dim;       /* K */
+  int64_t value_dim;     /* V */
+  int64_t num_sequences; /* N; if cu_seqlens is NULL, batch or 0 */
+
+  /* q, k, v and o have one dtype, GDN_BF16 or GDN_F16; their addresses and strides are multiples of 16 bytes. */
+  gdn_tensor q, k; /* [B, T, H, K] */
+  gdn_tensor v, o; /* [B, T, HV, V]; o is written, and its rows do not overlap */
+  gdn_tensor g;    /* [B, T, HV], log decay, natural logarithm, <= 0; GDN_F32, GDN_BF16 or GDN_F16 */
+  gdn_tensor beta; /* [B, T, HV], write strength; GDN_F32, GDN_BF16 or GDN_F16 */
+
+  gdn_state initial_state; /* NULL: zeros */
+  gdn_state final_state;   /* NULL: not written. May be initial_state itself: same address, strides and dtype */
+  int32_t state_layout;    /* gdn_layout of both */
+
+  int32_t cu_seqlens_dtype; /* GDN_INT32 or GDN_INT64 */
+  /* [N + 1] offsets of a packed batch: sequence i is tokens [cu[i], cu[i + 1]), may be empty, and cu[N] may be less
+   * than T: o is written as zero there. NULL: dense, each row of the batch is a sequence. The host does not read the
+   * offsets, so their values are not checked here: a kernel clamps them to [0, T] and takes a decreasing pair for an
+   * empty sequence. A captured graph may be replayed with other offsets. */
+  const void *cu_seqlens;
+
+  float scale;    /* usually K^-0.5; 0 is legal */
+  uint32_t flags; /* 0 */
+  /* Blocks that share one head's V: 0 picks the largest split of the bundle with which all work runs at once, else the
+   * smallest. */
+  uint32_t split;
+  /* NULL, or int64 [SMs, 8]: uses the variant of the kernel that writes clock stamps. A bundle may have none. */
+  void *profile;
+  size_t profile_size; /* bytes at profile: at least SMs * 64 */
+
+  void *workspace;       /* may be NULL if the size needed is 0; else a multiple of 16 */
+  size_t workspace_size; /* bytes */
+
+  void *stream; /* CUstream or cudaStream_t of the current context; NULL is the default stream */
+} gdn_forward_args;
+
+/* How many bytes of workspace gdn_forward needs on any device: for dimensions, dtype of q, state_layout, split, and
+ * whether profile is NULL. Needs no driver, and looks at nothing on the device. GDN_INVALID_ARGUMENT, GDN_UNSUPPORTED.
+ */
+GDN_API gdn_status gdn_forward_workspace_size(const gdn_bundle *bundle, const gdn_forward_args *args, size_t *bytes);
+
+/* Enqueues the forward on args->stream. Does not allocate device memory, synchronise, or change the context, so that it
+ * can be captured in a graph; loads the kernel first if neither gdn_bundle_load nor an earlier call has done so. All
+ * tensors must stay valid until the stream has passed the launch. Sequences without tokens return their initial state.
+ * The kernel runs on the device of the current context, for which the bundle must have an image.
+ * GDN_INVALID_ARGUMENT, GDN_UNSUPPORTED, GDN_WORKSPACE_TOO_SMALL, and all of gdn_bundle_load. */
+GDN_API gdn_status gdn_forward(gdn_bundle *bundle, const gdn_forward_args *args);
+
+/* Strides of contiguous tensors; columns is 1 for g and beta. */
+static inline gdn_tensor gdn_contiguous(void *data, gdn_dtype dtype, int64_t tokens, int64_t heads, int64_t columns) {
+  gdn_tensor tensor;
+  tensor.data = data;
+  tensor.batch_stride = tokens * heads * columns;
+  tensor.token_stride = heads * columns;
+  tensor.head_stride = columns;
+  tensor.dtype = dtype;
+  return tensor;
+}
+
+static inline gdn_state gdn_contiguous_state(void *data, gdn_dtype dtype, int64_t heads_v, int64_t key_dim,
+                                             int64_t value_dim) {
+  gdn_state state;
+  state.data = data;
+  state.sequence_stride = heads_v * key_dim * value_dim;
+  state.head_stride = key_dim * value_dim;
+  state.dtype = dtype;
+  return state;
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* GDN_GDN_H */
