@@ -1,6 +1,7 @@
 // What a compiled kernel is: the contract between the compiler (which writes it), the bundle (which stores it), and the
 // runtime and the emulator (which launch it). Plain C++, no dependencies.
 #pragma once
+#include <compare>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -9,12 +10,13 @@ namespace gdn {
 
 enum class ElementType : uint8_t { F32 = 0, BF16 = 1, F16 = 2 };
 
-// One parameter of a kernel's entry, in the order of the PTX signature. Names are those of the template's arguments: a view
-// is a strided tensor of the caller, and one view may need several parameters.
+// One parameter of a kernel's entry, in the order of the PTX signature. Names are those of the template's arguments: a
+// view is a strided tensor of the caller, and one view may need several parameters.
 struct KernelParam {
   enum class Kind : uint8_t {
     Map = 0,     // 128 bytes, aligned to 64: a tensor map over view `name`; see below
-    Pointer = 1, // 8 bytes: base address of view `name`; 0 where the caller gave none: it then reads as zeros and is not written
+    Pointer = 1, // 8 bytes: base address of view `name`; 0 where the caller gave none: it then reads as zeros and is
+                 // not written
     Stride = 2,  // 8 bytes: stride of axis `axis` of view `name`, in elements
     Element = 3, // 4 bytes: ElementType of view `name`, where the kernel takes any
     Scalar = 4,  // 4 bytes, fp32: `name`
@@ -29,7 +31,7 @@ struct KernelParam {
   };
   Kind kind;
   std::string name;
-  uint8_t axis = 0;  // of a Stride
+  uint8_t axis = 0; // of a Stride
   // Of a Map. The view is [token, head, column], columns contiguous. The map has rank 4, innermost first:
   //   dim 0: columns, all `columns` of them                     box `boxColumns` (64)
   //   dim 1: heads, stride = the view's head stride             box 1
@@ -37,39 +39,45 @@ struct KernelParam {
   //   dim 3: tokens + boxRows, stride = the token stride        box 1
   // on a base address moved back by boxRows tokens. Rows first .. first + valid - 1 are the box at
   // (column, head, boxRows - valid, first + valid): dim 2 ends exactly behind the last valid row, so that rows past a
-  // sequence's end arrive as zeros and are never written. 128-byte swizzle, zero fill, no interleave, 256-byte L2 promotion.
+  // sequence's end arrive as zeros and are never written. 128-byte swizzle, zero fill, no interleave, 256-byte L2
+  // promotion.
   ElementType element = ElementType::BF16;
   uint32_t columns = 0;
   uint16_t boxColumns = 0, boxRows = 0;
 
-  uint32_t size() const { return kind == Kind::Map ? 128 : (kind == Kind::Pointer || kind == Kind::Stride || name == "cu_seqlens") ? 8 : 4; }
+  uint32_t size() const {
+    return kind == Kind::Map ? 128 : (kind == Kind::Pointer || kind == Kind::Stride || name == "cu_seqlens") ? 8 : 4;
+  }
   uint32_t alignment() const { return kind == Kind::Map ? 64 : size(); }
 };
 
-// What selects a kernel among those of a bundle. Head counts, lengths, strides, scale and state dtype are run-time values.
+// What selects a kernel among those of a bundle. Head counts, lengths, strides, scale and state dtype are run-time
+// values.
 struct KernelKey {
-  std::string operation; // "forward"
-  std::string arch;      // "sm_90a"
+  std::string operation;             // "forward"
+  std::string arch;                  // "sm_90a"
   uint32_t keyDim = 0, valueDim = 0; // K, V
   uint32_t chunk = 64;
   ElementType io = ElementType::BF16;
   bool stateVFirst = false; // layout of the states: [.., V, K] if set, else [.., K, V]
   uint32_t split = 1;       // blocks that share one head's V
   bool profile = false;     // writes clock stamps
+
+  auto operator<=>(const KernelKey &) const = default;
 };
 
 struct Kernel {
   KernelKey key;
-  std::string entry;               // name of the PTX entry
+  std::string entry; // name of the PTX entry
   std::vector<KernelParam> params;
-  uint32_t threads = 0;            // block size; grid = min(SMs, sequences * HV * split), a persistent loop over items
-  uint32_t sharedBytes = 0;        // dynamic shared memory of a block
-  uint32_t registers = 0;          // per thread at launch
+  uint32_t threads = 0;     // block size; grid = min(SMs, sequences * HV * split), a persistent loop over items
+  uint32_t sharedBytes = 0; // dynamic shared memory of a block
+  uint32_t registers = 0;   // per thread at launch
   uint32_t spillBytes = 0, stackBytes = 0;
-  std::string schedule;            // the parameters the template was instantiated with, "name=value name=value"
-  uint32_t workspaceBytes = 0;     // of workspace for each sequence and v-head: the caller's, given as Pointer "workspace"
-  std::string cubin;               // ELF image for exactly key.arch
-  std::string ptx;                 // optional
+  std::string schedule;        // the parameters the template was instantiated with, "name=value name=value"
+  uint32_t workspaceBytes = 0; // of workspace for each sequence and v-head: the caller's, given as Pointer "workspace"
+  std::string cubin;           // ELF image for exactly key.arch
+  std::string ptx;             // optional
 };
 
 } // namespace gdn
