@@ -1,0 +1,56 @@
+// One call of the operator in plain memory: what the references read and what they return.
+#pragma once
+#include "runtime/format/kernel.h"
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace gdn::reference {
+
+struct Problem {
+  uint32_t keyHeads = 1, valueHeads = 1; // valueHeads is a multiple of keyHeads
+  uint32_t keyDim = 128, valueDim = 128;
+  std::vector<int64_t> offsets = {0}; // sequences + 1 ascending token indices
+  int64_t tokens = 0;                 // rows of the token axis; those from offsets.back() on are the padded tail
+  ElementType io = ElementType::BF16; // what q, k, v hold exactly, and what the output is rounded to
+  float scale = 0;
+  std::vector<float> q, k;    // [tokens, keyHeads, keyDim]
+  std::vector<float> v;       // [tokens, valueHeads, valueDim]
+  std::vector<float> g, beta; // [tokens, valueHeads]
+  std::vector<float> state;   // [sequences, valueHeads, keyDim, valueDim]; empty: zeros
+
+  size_t sequences() const { return offsets.size() - 1; }
+  size_t stateSize() const { return size_t(keyDim) * valueDim; }
+  uint32_t keyHead(uint32_t valueHead) const { return valueHead / (valueHeads / keyHeads); }
+
+  // The same call for one value head and its key head alone.
+  Problem oneHead(uint32_t valueHead) const;
+};
+
+struct Result {
+  std::vector<double> output; // [tokens, valueHeads, valueDim]; zero in the padded tail
+  std::vector<double> state;  // [sequences, valueHeads, keyDim, valueDim]
+};
+
+// The specification: token by token in fp64.
+Result recurrence(const Problem &problem);
+
+// Where a chunkwise evaluation rounds. Everything between is fp64.
+struct Rounding {
+  enum class Precision { F64, F32, BF16, F16 };
+  Precision accumulator = Precision::F64; // what leaves a product or sits in a register: G, D, S, ...
+  Precision operand = Precision::F64;     // S, U and P as operands; the output
+  Precision chain = Precision::F64;       // T and W
+  Precision merge = Precision::F64;       // the operands of the block inverse
+  double floor = -100;                    // log2 below which a chunk's decay stays a gate on the products
+  bool lateDecay = true;                  // U enters the state with what the floor left out
+
+  static Rounding exact() { return {}; }
+  // As the forward kernel computes; `chain` is the template's element type of T and W.
+  static Rounding kernel(ElementType io, ElementType chain);
+};
+
+// Chunk by chunk of 64 tokens, with the gates kept out of the products.
+Result chunkwise(const Problem &problem, const Rounding &rounding);
+
+} // namespace gdn::reference

@@ -1,0 +1,94 @@
+#include "tests/reference/parallel.h"
+#include "tests/reference/problem.h"
+#include <algorithm>
+#include <cmath>
+
+namespace gdn::reference {
+
+namespace {
+
+constexpr uint32_t block = 16; // columns of V that one task carries: columns of the state do not depend on each other
+
+#if defined(__x86_64__) && defined(__linux__)
+#define GDN_WIDE __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define GDN_WIDE
+#endif
+
+// S <- decay S, u = beta (v - S^T k), S <- S + k u^T, out = S^T q for a [keyDim, block] piece of the state.
+GDN_WIDE void step(double *s, const double *q, const double *k, const double *v, double decay, double beta,
+                   uint32_t keyDim, double *out) {
+  double sum[block] = {}, u[block];
+  for (uint32_t i = 0; i < keyDim; ++i)
+    for (uint32_t j = 0; j < block; ++j) {
+      double x = decay * s[i * block + j];
+      s[i * block + j] = x;
+      sum[j] += k[i] * x;
+    }
+  for (uint32_t j = 0; j < block; ++j) {
+    u[j] = beta * (v[j] - sum[j]);
+    sum[j] = 0;
+  }
+  for (uint32_t i = 0; i < keyDim; ++i)
+    for (uint32_t j = 0; j < block; ++j) {
+      double x = s[i * block + j] + k[i] * u[j];
+      s[i * block + j] = x;
+      sum[j] += q[i] * x;
+    }
+  std::copy(sum, sum + block, out);
+}
+
+void runColumns(const Problem &p, size_t sequence, uint32_t head, uint32_t first, Result &result) {
+  uint32_t width = std::min(block, p.valueDim - first);
+  size_t stateAt = (sequence * p.valueHeads + head) * p.stateSize() + first;
+  std::vector<double> s(size_t(p.keyDim) * block), q(p.keyDim), k(p.keyDim);
+  for (uint32_t i = 0; i < p.keyDim && !p.state.empty(); ++i)
+    for (uint32_t j = 0; j < width; ++j)
+      s[i * block + j] = p.state[stateAt + size_t(i) * p.valueDim + j];
+  for (int64_t t = p.offsets[sequence]; t < p.offsets[sequence + 1]; ++t) {
+    size_t keyAt = (size_t(t) * p.keyHeads + p.keyHead(head)) * p.keyDim, at = size_t(t) * p.valueHeads + head;
+    std::copy_n(&p.q[keyAt], p.keyDim, q.begin());
+    std::copy_n(&p.k[keyAt], p.keyDim, k.begin());
+    double v[block] = {}, out[block];
+    std::copy_n(&p.v[at * p.valueDim + first], width, v);
+    step(s.data(), q.data(), k.data(), v, std::exp(double(p.g[at])), p.beta[at], p.keyDim, out);
+    for (uint32_t j = 0; j < width; ++j)
+      result.output[at * p.valueDim + first + j] = p.scale * out[j];
+  }
+  for (uint32_t i = 0; i < p.keyDim; ++i)
+    std::copy_n(&s[i * block], width, &result.state[stateAt + size_t(i) * p.valueDim]);
+}
+
+} // namespace
+
+Result recurrence(const Problem &p) {
+  Result result;
+  result.output.resize(size_t(p.tokens) * p.valueHeads * p.valueDim);
+  result.state.resize(p.sequences() * p.valueHeads * p.stateSize());
+  uint32_t blocks = (p.valueDim + block - 1) / block;
+  parallelFor(p.sequences() * p.valueHeads * blocks, [&](size_t task) {
+    size_t head = task / blocks;
+    runColumns(p, head / p.valueHeads, head % p.valueHeads, task % blocks * block, result);
+  });
+  return result;
+}
+
+Problem Problem::oneHead(uint32_t valueHead) const {
+  Problem one = *this;
+  one.keyHeads = one.valueHeads = 1;
+  auto pick = [](const std::vector<float> &all, size_t heads, size_t head, size_t width) {
+    std::vector<float> picked(all.size() / heads);
+    for (size_t row = 0; row * width < picked.size(); ++row)
+      std::copy_n(&all[(row * heads + head) * width], width, &picked[row * width]);
+    return picked;
+  };
+  one.q = pick(q, keyHeads, keyHead(valueHead), keyDim);
+  one.k = pick(k, keyHeads, keyHead(valueHead), keyDim);
+  one.v = pick(v, valueHeads, valueHead, valueDim);
+  one.g = pick(g, valueHeads, valueHead, 1);
+  one.beta = pick(beta, valueHeads, valueHead, 1);
+  one.state = pick(state, valueHeads, valueHead, stateSize());
+  return one;
+}
+
+} // namespace gdn::reference
