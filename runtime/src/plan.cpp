@@ -1,0 +1,155 @@
+#include "plan.h"
+#include <algorithm>
+
+namespace gdn {
+namespace {
+
+using Kind = KernelParam::Kind;
+
+constexpr std::array<const char *, 7> batchNames = {"cu_seqlens", "cu_wide", "sequences", "length",
+                                                    "tokens",     "heads",   "ratio"};
+
+template <size_t N> bool find(const std::array<const char *, N> &names, const std::string &name, uint8_t &index) {
+  auto it = std::find(names.begin(), names.end(), name);
+  index = static_cast<uint8_t>(it - names.begin());
+  return it != names.end();
+}
+
+int stridedAxes(ViewId id) {
+  switch (id) {
+  case ViewId::StateIn:
+  case ViewId::StateOut:
+    return 4;
+  case ViewId::Clocks:
+    return 1;
+  case ViewId::Workspace:
+    return 0;
+  default:
+    return 2;
+  }
+}
+
+bool isMappable(const Kernel &kernel, const KernelParam &param, ViewId id) {
+  bool ofKeys = id == ViewId::Q || id == ViewId::K, ofValues = id == ViewId::V || id == ViewId::O;
+  return (ofKeys || ofValues) && param.element == kernel.key.io &&
+         param.columns == (ofKeys ? kernel.key.keyDim : kernel.key.valueDim);
+}
+
+bool resolve(const Kernel &kernel, const KernelParam &param, PlanParam &out) {
+  if (param.kind == Kind::Scalar)
+    return param.name == "scale";
+  if (param.kind == Kind::Batch)
+    return find(batchNames, param.name, out.source);
+  if (!find(viewNames, param.name, out.source))
+    return false;
+  auto id = static_cast<ViewId>(out.source);
+  switch (param.kind) {
+  case Kind::Map:
+    return isMappable(kernel, param, id);
+  case Kind::Stride:
+    return param.axis < stridedAxes(id);
+  case Kind::Element:
+    return id != ViewId::Clocks && id != ViewId::Workspace;
+  default:
+    return true;
+  }
+}
+
+// The layout that KernelParam describes: rank 4, the rows of a box a dimension of their own.
+gdn_status encodeMap(const PlanParam &param, const Problem &problem, const Driver &driver, CUtensorMap *map) {
+  auto id = static_cast<ViewId>(param.source);
+  const Shape &shape = problem.shape;
+  const View &view = problem[id];
+  bool ofKeys = id == ViewId::Q || id == ViewId::K;
+  uint64_t rowBytes = static_cast<uint64_t>(view.strides[0]) * 2,
+           headBytes = static_cast<uint64_t>(view.strides[1]) * 2;
+  uint64_t dims[4] = {ofKeys ? shape.keyDim : shape.valueDim,
+                      static_cast<uint64_t>(ofKeys ? shape.heads : shape.headsV), param.boxRows,
+                      static_cast<uint64_t>(shape.tokens) + param.boxRows};
+  uint64_t strides[3] = {headBytes, rowBytes, rowBytes};
+  uint32_t box[4] = {param.boxColumns, 1, param.boxRows, 1}, steps[4] = {1, 1, 1, 1};
+  // Without tokens nothing is read or written, but a map wants an address: the final state's will do.
+  void *data = view.data ? view.data : problem[ViewId::StateOut].data;
+  auto base = reinterpret_cast<uintptr_t>(data) - param.boxRows * rowBytes;
+  int type = shape.io == ElementType::BF16 ? cu::mapBfloat16 : cu::mapFloat16;
+  CUresult result =
+      driver.cuTensorMapEncodeTiled(map, type, 4, reinterpret_cast<void *>(base), dims, strides, box, steps,
+                                    cu::interleaveNone, cu::swizzle128, cu::promotion256, cu::fillZeros);
+  if (result == cu::success)
+    return GDN_OK;
+  return driver.check(result, (std::string("cuTensorMapEncodeTiled of '") + viewNames[param.source] + "'").c_str());
+}
+
+uint64_t batchValue(BatchField field, const Problem &problem) {
+  const Shape &shape = problem.shape;
+  switch (field) {
+  case BatchField::Offsets:
+    return reinterpret_cast<uint64_t>(problem.offsets);
+  case BatchField::Wide:
+    return problem.wideOffsets;
+  case BatchField::Sequences:
+    return static_cast<uint64_t>(shape.sequences);
+  case BatchField::Length:
+    return static_cast<uint64_t>(shape.length);
+  case BatchField::Tokens:
+    return static_cast<uint64_t>(shape.tokens);
+  case BatchField::Heads:
+    return static_cast<uint64_t>(shape.headsV);
+  case BatchField::Ratio:
+    return static_cast<uint64_t>(shape.headsV / shape.heads);
+  }
+  return 0;
+}
+
+} // namespace
+
+gdn_status makePlan(const Kernel &kernel, LaunchPlan &plan) {
+  size_t end = 0;
+  for (const KernelParam &param : kernel.params) {
+    PlanParam resolved{param.kind,   0, param.axis, static_cast<uint8_t>(param.size()), 0, param.boxColumns,
+                       param.boxRows};
+    if (!resolve(kernel, param, resolved))
+      return fail(GDN_BUNDLE_VERSION,
+                  "%s: expected parameters that gdn %d.%d.%d can give, got '%s' of kind %d, axis %d",
+                  describe(kernel.key).c_str(), GDN_VERSION_MAJOR, GDN_VERSION_MINOR, GDN_VERSION_PATCH,
+                  param.name.c_str(), static_cast<int>(param.kind), param.axis);
+    end = (end + param.alignment() - 1) / param.alignment() * param.alignment();
+    resolved.offset = static_cast<uint16_t>(end);
+    end += param.size();
+    plan.params.push_back(resolved);
+  }
+  return GDN_OK;
+}
+
+gdn_status fillParams(const LaunchPlan &plan, const Problem &problem, const Driver &driver, ParamBuffer &out) {
+  void **pointer = out.pointers;
+  for (const PlanParam &param : plan.params) {
+    char *slot = out.bytes + param.offset;
+    *pointer++ = slot;
+    uint64_t value = 0; // of which a parameter of four bytes takes the low half
+    switch (param.kind) {
+    case Kind::Map:
+      GDN_TRY(encodeMap(param, problem, driver, reinterpret_cast<CUtensorMap *>(slot)));
+      continue;
+    case Kind::Pointer:
+      value = reinterpret_cast<uint64_t>(problem.views[param.source].data);
+      break;
+    case Kind::Stride:
+      value = static_cast<uint64_t>(problem.views[param.source].strides[param.axis]);
+      break;
+    case Kind::Element:
+      value = static_cast<uint64_t>(problem.views[param.source].element);
+      break;
+    case Kind::Scalar:
+      std::memcpy(&value, &problem.scale, sizeof problem.scale);
+      break;
+    case Kind::Batch:
+      value = batchValue(static_cast<BatchField>(param.source), problem);
+      break;
+    }
+    std::memcpy(slot, &value, param.bytes);
+  }
+  return GDN_OK;
+}
+
+} // namespace gdn

@@ -1,0 +1,34 @@
+// How a kernel is launched: its parameters, resolved from names when a bundle is opened, filled in at each call.
+#pragma once
+#include "format/bundle.h"
+#include "problem.h"
+
+namespace gdn {
+
+enum class BatchField : uint8_t { Offsets, Wide, Sequences, Length, Tokens, Heads, Ratio };
+
+struct PlanParam {
+  KernelParam::Kind kind;
+  uint8_t source = 0; // ViewId or BatchField
+  uint8_t axis = 0;
+  uint8_t bytes = 0;
+  uint16_t offset = 0; // in the parameter buffer
+  uint16_t boxColumns = 0, boxRows = 0;
+};
+
+struct LaunchPlan {
+  std::vector<PlanParam> params;
+};
+
+// Fails where a kernel takes what this version of the library cannot give.
+gdn_status makePlan(const Kernel &kernel, LaunchPlan &plan);
+
+// The parameters of one launch.
+struct ParamBuffer {
+  alignas(64) char bytes[maxParamBytes];
+  void *pointers[maxParams];
+};
+
+gdn_status fillParams(const LaunchPlan &plan, const Problem &problem, const Driver &driver, ParamBuffer &out);
+
+} // namespace gdn

@@ -1,0 +1,267 @@
+#include "problem.h"
+#include <algorithm>
+#include <cmath>
+
+namespace gdn {
+namespace {
+
+constexpr int64_t maxRows = (int64_t(1) << 31) - (int64_t(1) << 16); // kernels number rows in int32, chunks added
+constexpr int64_t maxDim = 1 << 16;
+constexpr int64_t strideBytesEnd = int64_t(1) << 40; // of a tensor map
+
+int64_t bytesOf(ElementType type) { return type == ElementType::F32 ? 4 : 2; }
+
+gdn_status checkRange(const char *what, int64_t value, int64_t low, int64_t high) {
+  if (value >= low && value <= high)
+    return GDN_OK;
+  return fail(GDN_INVALID_ARGUMENT, "%s: expected %lld to %lld, got %lld", what, static_cast<long long>(low),
+              static_cast<long long>(high), static_cast<long long>(value));
+}
+
+gdn_status checkAddress(const char *what, const char *field, const void *address, int64_t alignment) {
+  if (reinterpret_cast<uintptr_t>(address) % static_cast<uintptr_t>(alignment) == 0)
+    return GDN_OK;
+  return fail(GDN_INVALID_ARGUMENT, "%s%s: expected a multiple of %lld bytes, got %p", what, field,
+              static_cast<long long>(alignment), address);
+}
+
+gdn_status wrongDtype(const char *what, const char *field, const char *expected, int32_t got) {
+  constexpr const char *names[] = {"GDN_F32", "GDN_BF16", "GDN_F16", "GDN_INT32", "GDN_INT64"};
+  return fail(GDN_INVALID_ARGUMENT, "%s%s: expected %s, got %s (%d)", what, field, expected,
+              got >= GDN_F32 && got <= GDN_INT64 ? names[got] : "no gdn_dtype", got);
+}
+
+// A strided axis of a tensor.
+struct Axis {
+  const char *name;
+  int64_t length;
+  int64_t &stride;
+};
+
+// A tensor of two strided axes over contiguous runs of elements, as it is checked.
+struct Strided {
+  const char *name;
+  Axis axes[2];
+  int64_t run;
+  int64_t elementBytes;
+  int64_t alignment; // bytes; of strides
+  bool written;
+};
+
+gdn_status checkStride(const Strided &tensor, const Axis &axis) {
+  int64_t end = strideBytesEnd / tensor.elementBytes;
+  if (axis.stride < 0 || axis.stride >= end)
+    return fail(GDN_INVALID_ARGUMENT, "%s.%s: expected 0 to %lld elements, got %lld", tensor.name, axis.name,
+                static_cast<long long>(end - 1), static_cast<long long>(axis.stride));
+  if (axis.stride * tensor.elementBytes % tensor.alignment != 0)
+    return fail(GDN_INVALID_ARGUMENT, "%s.%s: expected a multiple of %lld elements (%lld bytes), got %lld", tensor.name,
+                axis.name, static_cast<long long>(tensor.alignment / tensor.elementBytes),
+                static_cast<long long>(tensor.alignment), static_cast<long long>(axis.stride));
+  return GDN_OK;
+}
+
+// Checks the strides. Those of axes of length 1 are replaced by the run's length, since tensor maps look even at them.
+gdn_status checkStrides(Strided tensor) {
+  for (Axis &axis : tensor.axes) {
+    if (axis.length <= 1)
+      axis.stride = tensor.run;
+    else
+      GDN_TRY(checkStride(tensor, axis));
+  }
+  if (!tensor.written)
+    return GDN_OK;
+  // The axis of smaller stride steps over a run, the other over all of the first.
+  int small = tensor.axes[0].length > 1 && tensor.axes[0].stride < tensor.axes[1].stride ? 0 : 1;
+  __int128 span = tensor.run;
+  for (const Axis *axis : {&tensor.axes[small], &tensor.axes[1 - small]}) {
+    if (axis->length <= 1)
+      continue;
+    if (axis->stride < span)
+      return fail(GDN_INVALID_ARGUMENT,
+                  "%s.%s: expected at least %lld elements, so that nothing is written twice, got %lld", tensor.name,
+                  axis->name, static_cast<long long>(span), static_cast<long long>(axis->stride));
+    span += __int128(axis->stride) * (axis->length - 1);
+  }
+  return GDN_OK;
+}
+
+struct TensorRule {
+  ViewId id;
+  const char *name;
+  const gdn_tensor &tensor;
+  int64_t heads, columns;
+  bool io, written; // io: of the dtype of q, read or written in pieces of 16 bytes
+};
+
+gdn_status checkTensorDtype(const TensorRule &rule, ElementType io) {
+  int32_t dtype = rule.tensor.dtype;
+  if (rule.io && dtype != static_cast<int32_t>(io))
+    return wrongDtype(rule.name, ".dtype", io == ElementType::BF16 ? "GDN_BF16 like q" : "GDN_F16 like q", dtype);
+  if (dtype < GDN_F32 || dtype > GDN_F16)
+    return wrongDtype(rule.name, ".dtype", "GDN_F32, GDN_BF16 or GDN_F16", dtype);
+  return GDN_OK;
+}
+
+// The batch is one token axis: the step from one row of the batch to the next must be T token steps.
+gdn_status packBatch(const TensorRule &rule, const gdn_forward_args &args, int64_t &tokenStride) {
+  if (args.batch <= 1)
+    return GDN_OK;
+  if (args.tokens == 1)
+    tokenStride = rule.tensor.batch_stride;
+  int64_t packed;
+  if (__builtin_mul_overflow(args.tokens, tokenStride, &packed) || rule.tensor.batch_stride != packed)
+    return fail(GDN_INVALID_ARGUMENT,
+                "%s.batch_stride: expected tokens * token_stride = %lld * %lld, so that the batch is one token axis, "
+                "got %lld",
+                rule.name, static_cast<long long>(args.tokens), static_cast<long long>(tokenStride),
+                static_cast<long long>(rule.tensor.batch_stride));
+  return GDN_OK;
+}
+
+gdn_status readTensor(const TensorRule &rule, const gdn_forward_args &args, Problem &problem) {
+  GDN_TRY(checkTensorDtype(rule, problem.shape.io));
+  View &view = problem[rule.id];
+  view.element = static_cast<ElementType>(rule.tensor.dtype);
+  if (problem.shape.tokens == 0) {
+    view.strides = {rule.heads * rule.columns, rule.columns};
+    return GDN_OK;
+  }
+  if (!rule.tensor.data)
+    return fail(GDN_INVALID_ARGUMENT, "%s.data: expected a device address, got NULL", rule.name);
+  int64_t elementBytes = bytesOf(view.element), alignment = rule.io ? 16 : elementBytes;
+  GDN_TRY(checkAddress(rule.name, ".data", rule.tensor.data, alignment));
+  view.data = rule.tensor.data;
+  view.strides = {rule.tensor.token_stride, rule.tensor.head_stride};
+  GDN_TRY(packBatch(rule, args, view.strides[0]));
+  return checkStrides(
+      {rule.name,
+       {{"token_stride", problem.shape.tokens, view.strides[0]}, {"head_stride", rule.heads, view.strides[1]}},
+       rule.columns,
+       elementBytes,
+       alignment,
+       rule.written});
+}
+
+gdn_status readState(const char *name, const gdn_state &state, bool written, const Shape &shape, View &view) {
+  if (!state.data)
+    return GDN_OK;
+  if (state.dtype < GDN_F32 || state.dtype > GDN_F16)
+    return wrongDtype(name, ".dtype", "GDN_F32, GDN_BF16 or GDN_F16", state.dtype);
+  view.element = static_cast<ElementType>(state.dtype);
+  view.data = state.data;
+  view.strides = {state.sequence_stride, state.head_stride};
+  view.strides[2] = shape.stateVFirst ? shape.keyDim : 1;
+  view.strides[3] = shape.stateVFirst ? 1 : shape.valueDim;
+  GDN_TRY(checkAddress(name, ".data", state.data, 16));
+  return checkStrides(
+      {name,
+       {{"sequence_stride", shape.sequences, view.strides[0]}, {"head_stride", shape.headsV, view.strides[1]}},
+       int64_t(shape.keyDim) * shape.valueDim,
+       bytesOf(view.element),
+       16,
+       written});
+}
+
+gdn_status readStates(const gdn_forward_args &args, Problem &problem) {
+  View &in = problem[ViewId::StateIn], &out = problem[ViewId::StateOut];
+  GDN_TRY(readState("initial_state", args.initial_state, false, problem.shape, in));
+  GDN_TRY(readState("final_state", args.final_state, true, problem.shape, out));
+  if (in.data && in.data == out.data && (in.strides != out.strides || in.element != out.element))
+    return fail(GDN_INVALID_ARGUMENT, "final_state: expected the strides and dtype of initial_state, whose address it "
+                                      "has, got others");
+  return GDN_OK;
+}
+
+gdn_status readOffsets(const gdn_forward_args &args, Problem &problem) {
+  if (!args.cu_seqlens)
+    return GDN_OK;
+  if (args.cu_seqlens_dtype != GDN_INT32 && args.cu_seqlens_dtype != GDN_INT64)
+    return wrongDtype("cu_seqlens_dtype", "", "GDN_INT32 or GDN_INT64", args.cu_seqlens_dtype);
+  problem.offsets = args.cu_seqlens;
+  problem.wideOffsets = args.cu_seqlens_dtype == GDN_INT64;
+  return checkAddress("cu_seqlens", "", args.cu_seqlens, problem.wideOffsets ? 8 : 4);
+}
+
+// Callers of later versions may set only what this version knows.
+gdn_status checkArgs(const gdn_forward_args *args) {
+  GDN_TRY(checkSized("args", args));
+  const char *bytes = reinterpret_cast<const char *>(args);
+  for (size_t i = sizeof *args; i < args->struct_size; ++i)
+    if (bytes[i] != 0)
+      return fail(GDN_INVALID_ARGUMENT, "args.struct_size: expected %zu or zeros behind, got %zu with byte %zu set",
+                  sizeof *args, args->struct_size, i);
+  return GDN_OK;
+}
+
+gdn_status readSequences(const gdn_forward_args &args, Shape &shape) {
+  if (args.cu_seqlens) {
+    GDN_TRY(checkRange("batch of packed sequences", args.batch, 1, 1));
+    GDN_TRY(checkRange("num_sequences", args.num_sequences, args.tokens > 0, maxRows));
+    shape.sequences = args.num_sequences;
+  } else if (args.num_sequences != 0 && args.num_sequences != args.batch) {
+    return fail(GDN_INVALID_ARGUMENT, "num_sequences: expected batch (%lld) or 0 without cu_seqlens, got %lld",
+                static_cast<long long>(args.batch), static_cast<long long>(args.num_sequences));
+  } else {
+    shape.sequences = args.batch;
+  }
+  return GDN_OK;
+}
+
+} // namespace
+
+gdn_status readShape(const gdn_forward_args *args, Shape &shape) {
+  GDN_TRY(checkArgs(args));
+  GDN_TRY(checkRange("batch", args->batch, 0, maxRows));
+  GDN_TRY(checkRange("tokens", args->tokens, 0, maxRows));
+  GDN_TRY(checkRange("batch * tokens", args->batch * args->tokens, 0, maxRows));
+  GDN_TRY(checkRange("heads", args->heads, 1, maxDim));
+  GDN_TRY(checkRange("heads_v", args->heads_v, 1, maxDim));
+  if (args->heads_v % args->heads != 0)
+    return fail(GDN_INVALID_ARGUMENT, "heads_v: expected a multiple of heads (%lld), got %lld",
+                static_cast<long long>(args->heads), static_cast<long long>(args->heads_v));
+  GDN_TRY(checkRange("key_dim", args->key_dim, 1, maxDim));
+  GDN_TRY(checkRange("value_dim", args->value_dim, 1, maxDim));
+  GDN_TRY(checkRange("state_layout", args->state_layout, GDN_K_FIRST, GDN_V_FIRST));
+  GDN_TRY(checkRange("flags", args->flags, 0, 0));
+  GDN_TRY(checkRange("split", args->split, 0, 64));
+  if (args->q.dtype != GDN_BF16 && args->q.dtype != GDN_F16)
+    return wrongDtype("q", ".dtype", "GDN_BF16 or GDN_F16", args->q.dtype);
+  GDN_TRY(readSequences(*args, shape));
+  shape.length = args->tokens;
+  shape.tokens = args->batch * args->tokens;
+  shape.heads = args->heads;
+  shape.headsV = args->heads_v;
+  shape.keyDim = static_cast<uint32_t>(args->key_dim);
+  shape.valueDim = static_cast<uint32_t>(args->value_dim);
+  shape.split = args->split;
+  shape.io = static_cast<ElementType>(args->q.dtype);
+  shape.stateVFirst = args->state_layout == GDN_V_FIRST;
+  shape.profile = args->profile != nullptr;
+  return GDN_OK;
+}
+
+gdn_status readProblem(const gdn_forward_args *args, Problem &problem) {
+  GDN_TRY(readShape(args, problem.shape));
+  int64_t heads = args->heads, headsV = args->heads_v, keyDim = args->key_dim, valueDim = args->value_dim;
+  const TensorRule rules[] = {{ViewId::Q, "q", args->q, heads, keyDim, true, false},
+                              {ViewId::K, "k", args->k, heads, keyDim, true, false},
+                              {ViewId::V, "v", args->v, headsV, valueDim, true, false},
+                              {ViewId::O, "o", args->o, headsV, valueDim, true, true},
+                              {ViewId::G, "g", args->g, headsV, 1, false, false},
+                              {ViewId::Beta, "beta", args->beta, headsV, 1, false, false}};
+  for (const TensorRule &rule : rules)
+    GDN_TRY(readTensor(rule, *args, problem));
+  GDN_TRY(readStates(*args, problem));
+  GDN_TRY(readOffsets(*args, problem));
+  if (!std::isfinite(args->scale))
+    return fail(GDN_INVALID_ARGUMENT, "scale: expected a finite number, got %g", static_cast<double>(args->scale));
+  problem.scale = args->scale;
+  GDN_TRY(checkAddress("profile", "", args->profile, 8));
+  problem[ViewId::Clocks].data = args->profile;
+  problem[ViewId::Clocks].strides = {8};
+  GDN_TRY(checkAddress("workspace", "", args->workspace, 16));
+  problem[ViewId::Workspace].data = args->workspace;
+  return GDN_OK;
+}
+
+} // namespace gdn

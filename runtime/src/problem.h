@@ -1,0 +1,50 @@
+// What one call asks for, checked: the caller's struct in the terms of the kernels.
+#pragma once
+#include "driver/driver.h"
+#include "format/kernel.h"
+#include "status.h"
+#include <array>
+
+namespace gdn {
+
+// The tensors that a kernel may take; their names in a bundle are those of viewNames.
+enum class ViewId : uint8_t { Q, K, V, G, Beta, StateIn, O, StateOut, Clocks, Workspace };
+inline constexpr std::array<const char *, 10> viewNames = {"q_in", "k_in",  "v_in",  "g_in",   "beta_in",
+                                                           "s_in", "o_out", "s_out", "clocks", "workspace"};
+
+struct View {
+  void *data = nullptr;
+  // In elements. Of q, k, v, o, g, beta: token, head. Of states: sequence, v-head, row of V, column of K. Of clocks:
+  // SM.
+  std::array<int64_t, 4> strides{};
+  ElementType element = ElementType::F32;
+};
+
+// What decides which kernels of a bundle serve a call.
+struct Shape {
+  int64_t sequences = 0, length = 0, tokens = 0; // length: of each sequence of a dense batch; tokens: of all
+  int64_t heads = 0, headsV = 0;
+  uint32_t keyDim = 0, valueDim = 0, split = 0; // split 0: any
+  ElementType io = ElementType::BF16;
+  bool stateVFirst = false, profile = false;
+};
+
+struct Problem {
+  Shape shape;
+  std::array<View, viewNames.size()> views;
+  const void *offsets = nullptr; // cu_seqlens
+  bool wideOffsets = false;
+  float scale = 0;
+
+  const View &operator[](ViewId id) const { return views[static_cast<size_t>(id)]; }
+  View &operator[](ViewId id) { return views[static_cast<size_t>(id)]; }
+  // Without tokens there is work only where states pass through.
+  bool empty() const { return shape.sequences == 0 || (shape.tokens == 0 && !(*this)[ViewId::StateOut].data); }
+};
+
+// Checks the dimensions alone.
+gdn_status readShape(const gdn_forward_args *args, Shape &shape);
+// Checks everything that no kernel decides.
+gdn_status readProblem(const gdn_forward_args *args, Problem &problem);
+
+} // namespace gdn

@@ -1,0 +1,81 @@
+#include "bundle.h"
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <tuple>
+
+namespace gdn {
+namespace {
+
+// In how many of the properties that callers choose a kernel differs from a shape.
+int distance(const KernelKey &key, const Shape &shape) {
+  return (key.keyDim != shape.keyDim) + (key.valueDim != shape.valueDim) + (key.io != shape.io) +
+         (key.stateVFirst != shape.stateVFirst) + (key.profile != shape.profile) +
+         (shape.split != 0 && key.split != shape.split);
+}
+
+std::string describe(const Shape &shape) {
+  return "K=" + std::to_string(shape.keyDim) + " V=" + std::to_string(shape.valueDim) + " " + gdn::describe(shape.io) +
+         (shape.stateVFirst ? " v-first" : " k-first") + (shape.split ? " split=" + std::to_string(shape.split) : "") +
+         (shape.profile ? " profile" : "");
+}
+
+gdn_status unsupported(const gdn_bundle &bundle, const Shape &shape) {
+  std::vector<const KernelKey *> keys;
+  for (const LoadableKernel &kernel : bundle.kernels)
+    keys.push_back(&kernel.key());
+  std::stable_sort(keys.begin(), keys.end(),
+                   [&](const KernelKey *a, const KernelKey *b) { return distance(*a, shape) < distance(*b, shape); });
+  std::string nearest;
+  for (size_t i = 0; i < keys.size() && i < 3; ++i)
+    nearest += (i ? "; " : "") + gdn::describe(*keys[i]);
+  return fail(GDN_UNSUPPORTED, "expected a forward kernel for %s, got a bundle without; nearest: %s",
+              describe(shape).c_str(), nearest.empty() ? "none, it has no forward kernel" : nearest.c_str());
+}
+
+// Of two splits the better one: the larger if with both all work runs at once, the one that does if only one, else the
+// smaller.
+std::pair<bool, int64_t> splitRank(int64_t split, const Shape &shape, const Device &device) {
+  bool atOnce = shape.sequences * shape.headsV * split <= device.sms;
+  return {atOnce, atOnce ? split : -split};
+}
+
+} // namespace
+
+gdn_status selectKernel(gdn_bundle &bundle, const Shape &shape, const Device &device, LoadableKernel *&chosen) {
+  using Rank = std::tuple<int, std::pair<bool, int64_t>, uint32_t>; // fitness, split, chunk
+  chosen = nullptr;
+  Rank best;
+  for (LoadableKernel &kernel : bundle.kernels) {
+    int fitness = distance(kernel.key(), shape) == 0 ? kernel.fitness(device.capability) : 0;
+    if (fitness == 0)
+      continue;
+    Rank rank{fitness, splitRank(kernel.key().split, shape, device), kernel.key().chunk};
+    if (!chosen || rank > best)
+      chosen = &kernel, best = rank;
+  }
+  return chosen ? GDN_OK : wrongDevice(bundle, device);
+}
+
+gdn_status workspaceBytes(const gdn_bundle &bundle, const Shape &shape, size_t &bytes) {
+  bool found = false;
+  bytes = 0;
+  for (const LoadableKernel &kernel : bundle.kernels) {
+    if (distance(kernel.key(), shape) != 0)
+      continue;
+    found = true;
+    bytes = std::max(bytes, static_cast<size_t>(shape.sequences * shape.headsV) * kernel.kernel().workspaceBytes);
+  }
+  return found ? GDN_OK : unsupported(bundle, shape);
+}
+
+gdn_status wrongDevice(const gdn_bundle &bundle, const Device &device) {
+  std::string archs;
+  for (const LoadableKernel &kernel : bundle.kernels)
+    if (archs.find(kernel.key().arch) == archs.npos)
+      archs += (archs.empty() ? "" : ", ") + kernel.key().arch;
+  return fail(GDN_WRONG_DEVICE, "expected an image for sm_%d (%s), got a bundle with %s", device.capability,
+              device.name.c_str(), archs.empty() ? "none" : archs.c_str());
+}
+
+} // namespace gdn
