@@ -1,0 +1,61 @@
+#include "tools/gdnc/Common.h"
+#include <cerrno>
+#include <cstring>
+#include <fmt/ranges.h>
+#include <fstream>
+#include <unistd.h>
+
+using namespace gdnc;
+namespace fs = std::filesystem;
+
+fs::path gdnc::dataFolder() {
+  fs::path folder = fs::read_symlink("/proc/self/exe").parent_path().parent_path() / "share/gdnc";
+  if (!fs::is_directory(folder / "templates") || !fs::is_directory(folder / "coefs"))
+    throw Failure(EnvironmentError, "expected the folders templates and coefs in \"{}\"", folder.string());
+  return folder;
+}
+
+fs::path gdnc::templateFile(const std::string &name) {
+  // Resolved, so that in a build tree messages name the source file.
+  return fs::weakly_canonical(dataFolder() / "templates" / (name + ".mlir"));
+}
+
+void gdnc::writeFile(const fs::path &path, const std::string &bytes) {
+  // Written aside and renamed: whoever reads the file meanwhile has the old or the new one, never half of it.
+  fs::path aside = path;
+  aside += fmt::format(".{}.tmp", getpid());
+  std::ofstream file(aside, std::ios::binary | std::ios::trunc);
+  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  file.close();
+  std::error_code error;
+  if (file) {
+    fs::rename(aside, path, error);
+    if (!error)
+      return;
+  } else {
+    error = std::error_code(errno, std::generic_category());
+  }
+  std::error_code ignored;
+  fs::remove(aside, ignored);
+  throw Failure(EnvironmentError, "cannot write \"{}\": {}", path.string(), error.message());
+}
+
+CLI::Validator gdnc::oneOf(std::vector<std::string> allowed) {
+  std::string names = fmt::format("{}", fmt::join(allowed, ", "));
+  return CLI::Validator(
+      [=](const std::string &value) {
+        bool known = std::find(allowed.begin(), allowed.end(), value) != allowed.end();
+        return known ? std::string() : fmt::format("expected one of {}, got \"{}\"", names, value);
+      },
+      "");
+}
+
+CLI::Validator gdnc::positive() {
+  return CLI::Validator(
+      [](const std::string &value) {
+        bool digits = !value.empty() && value.size() <= 6 && value.find_first_not_of("0123456789") == std::string::npos;
+        bool valid = digits && value.find_first_not_of('0') != std::string::npos;
+        return valid ? std::string() : fmt::format("expected a whole number from 1 to 999999, got \"{}\"", value);
+      },
+      "");
+}

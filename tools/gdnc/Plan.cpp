@@ -1,0 +1,111 @@
+#include "tools/gdnc/Plan.h"
+#include "tools/gdnc/Common.h"
+#include <algorithm>
+#include <fmt/ranges.h>
+#include <set>
+
+using namespace gdnc;
+
+const char *const gdnc::forwardTemplate = "forward";
+
+std::vector<Schedule> gdnc::servedSchedules() {
+  std::vector<std::string> archs = servedArchs();
+  std::vector<Schedule> schedules = readSchedules((dataFolder() / "coefs/schedule.csv").string());
+  std::erase_if(schedules, [&](const Schedule &schedule) {
+    return std::find(archs.begin(), archs.end(), schedule.arch) == archs.end();
+  });
+  return schedules;
+}
+
+Model gdnc::selectModel(const BuildOptions &options) {
+  if (!options.config.empty())
+    return parseModel(readFile(options.config), options.config);
+  std::vector<Model> models = readModels((dataFolder() / "coefs/models.csv").string());
+  std::vector<std::string> names;
+  for (const Model &model : models) {
+    if (model.name == options.model)
+      return model;
+    names.push_back(model.name);
+  }
+  throw ConfigError(fmt::format("--model: expected one of {}, got \"{}\"", fmt::join(names, ", "), options.model));
+}
+
+static void checkArchs(const std::vector<Schedule> &schedules, const std::vector<std::string> &archs) {
+  std::set<std::string> served;
+  for (const Schedule &schedule : schedules)
+    served.insert(schedule.arch);
+  for (const std::string &arch : archs)
+    if (!served.contains(arch))
+      throw ConfigError(fmt::format("--arch: expected one of {}, for which there are templates, got \"{}\"",
+                                    fmt::join(served, ", "), arch));
+}
+
+// The rows for one architecture: those of the model's dimensions with a split that was asked for.
+static std::vector<Schedule> selectSchedules(const std::vector<Schedule> &schedules, const std::string &arch,
+                                             const Model &model, const std::vector<uint32_t> &splits) {
+  std::vector<Schedule> rows;
+  std::set<std::string> dims;
+  std::set<uint32_t> served;
+  for (const Schedule &schedule : schedules) {
+    if (schedule.arch != arch)
+      continue;
+    dims.insert(fmt::format("K={} V={}", schedule.keyDim, schedule.valueDim));
+    if (schedule.keyDim != model.keyDim || schedule.valueDim != model.valueDim)
+      continue;
+    served.insert(schedule.split);
+    if (splits.empty() || std::find(splits.begin(), splits.end(), schedule.split) != splits.end())
+      rows.push_back(schedule);
+  }
+  if (served.empty())
+    throw ConfigError(fmt::format("{}: expected dimensions served on {} ({}), got K={} V={}", model.where, arch,
+                                  fmt::join(dims, ", "), model.keyDim, model.valueDim));
+  for (uint32_t split : splits)
+    if (!served.contains(split))
+      throw ConfigError(fmt::format("--split: expected one of {}, served for K={} V={} on {}, got {}",
+                                    fmt::join(served, ", "), model.keyDim, model.valueDim, arch, split));
+  return rows;
+}
+
+static Variant makeVariant(const Schedule &schedule, const std::string &dtype, bool vFirst, bool profile) {
+  Variant variant;
+  gdn::KernelKey &key = variant.key;
+  key.operation = forwardTemplate;
+  key.arch = schedule.arch;
+  key.keyDim = schedule.keyDim;
+  key.valueDim = schedule.valueDim;
+  key.io = dtype == "f16" ? gdn::ElementType::F16 : gdn::ElementType::BF16;
+  key.stateVFirst = vFirst;
+  key.split = schedule.split;
+  key.profile = profile;
+  variant.request.templateFile = templateFile(forwardTemplate).string();
+  variant.request.arch = schedule.arch;
+  variant.request.values = schedule.values;
+  variant.request.values.insert({{"K", std::to_string(key.keyDim)},
+                                 {"V", std::to_string(key.valueDim)},
+                                 {"chunk", std::to_string(key.chunk)},
+                                 {"io", dtype},
+                                 {"v_first", vFirst ? "1" : "0"},
+                                 {"split", std::to_string(key.split)},
+                                 {"profile", profile ? "1" : "0"}});
+  for (auto &[name, value] : schedule.values)
+    variant.schedule += fmt::format("{}{}={}", variant.schedule.empty() ? "" : " ", name, value);
+  return variant;
+}
+
+std::vector<Variant> gdnc::planBuild(const BuildOptions &options, const Model &model) {
+  std::vector<Schedule> schedules = servedSchedules();
+  checkArchs(schedules, options.archs);
+  std::vector<Variant> variants;
+  for (const std::string &arch : options.archs)
+    for (const Schedule &schedule : selectSchedules(schedules, arch, model, options.splits))
+      for (const std::string &dtype : options.dtypes)
+        for (const std::string &state : options.states)
+          for (bool profile : {false, true})
+            if (!profile || options.profile)
+              variants.push_back(makeVariant(schedule, dtype, state == "v-first", profile));
+  std::sort(variants.begin(), variants.end(), [](const Variant &a, const Variant &b) { return a.key < b.key; });
+  auto twice =
+      std::unique(variants.begin(), variants.end(), [](const Variant &a, const Variant &b) { return a.key == b.key; });
+  variants.erase(twice, variants.end()); // an option's value was given twice
+  return variants;
+}

@@ -1,0 +1,38 @@
+// From what the user asks for to the kernels that a bundle gets.
+#pragma once
+#include "compiler/config/Model.h"
+#include "compiler/config/Schedule.h"
+#include "compiler/driver/Compile.h"
+
+namespace gdnc {
+
+struct BuildOptions {
+  std::string config, model; // one of them
+  uint32_t ranks = 1;
+  std::vector<std::string> archs, dtypes{"bf16", "f16"}, states{"k-first", "v-first"};
+  std::vector<uint32_t> splits; // empty: all that are served
+  bool profile = false;         // also the variants that write clock stamps
+  bool withPtx = false;
+  std::string output;
+  unsigned jobs = 0; // 0: one a core
+  bool json = false, noCache = false, run = false;
+};
+
+// One kernel to be compiled.
+struct Variant {
+  gdn::KernelKey key;
+  CompileRequest request;
+  std::string schedule; // "name=value name=value"
+};
+
+// "forward", the template that bundles are made from.
+extern const char *const forwardTemplate;
+
+// Rows of coefs/schedule.csv for architectures that the compiler has a target for.
+std::vector<Schedule> servedSchedules();
+
+Model selectModel(const BuildOptions &options); // of the whole model; throws ConfigError or Failure
+
+std::vector<Variant> planBuild(const BuildOptions &options, const Model &model);
+
+} // namespace gdnc
