@@ -48,8 +48,10 @@ gdn_status launch(const LoadableKernel &chosen, const Problem &problem, const Dr
 gdn_status forward(gdn_bundle *bundle, const gdn_forward_args *args) {
   GDN_TRY(checkBundle(bundle));
   Problem problem;
-  GDN_TRY(readProblem(args, problem));
-  GDN_TRY(checkWorkspace(*bundle, *args, problem.shape));
+  GDN_TRY(readShape(args, problem.shape));
+  GDN_TRY(
+      checkWorkspace(*bundle, *args, problem.shape)); // first what the bundle lacks, then what is wrong with tensors
+  GDN_TRY(readTensors(*args, problem));
   if (problem.empty())
     return GDN_OK;
   const Driver *driver;

@@ -240,27 +240,26 @@ gdn_status readShape(const gdn_forward_args *args, Shape &shape) {
   return GDN_OK;
 }
 
-gdn_status readProblem(const gdn_forward_args *args, Problem &problem) {
-  GDN_TRY(readShape(args, problem.shape));
-  int64_t heads = args->heads, headsV = args->heads_v, keyDim = args->key_dim, valueDim = args->value_dim;
-  const TensorRule rules[] = {{ViewId::Q, "q", args->q, heads, keyDim, true, false},
-                              {ViewId::K, "k", args->k, heads, keyDim, true, false},
-                              {ViewId::V, "v", args->v, headsV, valueDim, true, false},
-                              {ViewId::O, "o", args->o, headsV, valueDim, true, true},
-                              {ViewId::G, "g", args->g, headsV, 1, false, false},
-                              {ViewId::Beta, "beta", args->beta, headsV, 1, false, false}};
+gdn_status readTensors(const gdn_forward_args &args, Problem &problem) {
+  int64_t heads = args.heads, headsV = args.heads_v, keyDim = args.key_dim, valueDim = args.value_dim;
+  const TensorRule rules[] = {{ViewId::Q, "q", args.q, heads, keyDim, true, false},
+                              {ViewId::K, "k", args.k, heads, keyDim, true, false},
+                              {ViewId::V, "v", args.v, headsV, valueDim, true, false},
+                              {ViewId::O, "o", args.o, headsV, valueDim, true, true},
+                              {ViewId::G, "g", args.g, headsV, 1, false, false},
+                              {ViewId::Beta, "beta", args.beta, headsV, 1, false, false}};
   for (const TensorRule &rule : rules)
-    GDN_TRY(readTensor(rule, *args, problem));
-  GDN_TRY(readStates(*args, problem));
-  GDN_TRY(readOffsets(*args, problem));
-  if (!std::isfinite(args->scale))
-    return fail(GDN_INVALID_ARGUMENT, "scale: expected a finite number, got %g", static_cast<double>(args->scale));
-  problem.scale = args->scale;
-  GDN_TRY(checkAddress("profile", "", args->profile, 8));
-  problem[ViewId::Clocks].data = args->profile;
+    GDN_TRY(readTensor(rule, args, problem));
+  GDN_TRY(readStates(args, problem));
+  GDN_TRY(readOffsets(args, problem));
+  if (!std::isfinite(args.scale))
+    return fail(GDN_INVALID_ARGUMENT, "scale: expected a finite number, got %g", static_cast<double>(args.scale));
+  problem.scale = args.scale;
+  GDN_TRY(checkAddress("profile", "", args.profile, 8));
+  problem[ViewId::Clocks].data = args.profile;
   problem[ViewId::Clocks].strides = {8};
-  GDN_TRY(checkAddress("workspace", "", args->workspace, 16));
-  problem[ViewId::Workspace].data = args->workspace;
+  GDN_TRY(checkAddress("workspace", "", args.workspace, 16));
+  problem[ViewId::Workspace].data = args.workspace;
   return GDN_OK;
 }
 

@@ -42,9 +42,9 @@ struct Problem {
   bool empty() const { return shape.sequences == 0 || (shape.tokens == 0 && !(*this)[ViewId::StateOut].data); }
 };
 
-// Checks the dimensions alone.
+// Checks the dimensions.
 gdn_status readShape(const gdn_forward_args *args, Shape &shape);
-// Checks everything that no kernel decides.
-gdn_status readProblem(const gdn_forward_args *args, Problem &problem);
+// Checks the tensors and the rest, once `problem.shape` is read.
+gdn_status readTensors(const gdn_forward_args &args, Problem &problem);
 
 } // namespace gdn
