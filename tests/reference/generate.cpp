@@ -108,8 +108,8 @@ void fillGates(const Recipe &r, uint64_t seed, Problem &p) {
 } // namespace
 
 bool Recipe::benign() const {
-  bool alone = keyNorm <= 1 && valueScale >= 1e-20f;
-  return alone && correlation <= 0.9f && (beta == Beta::Sigmoid || beta == Beta::Saturated || strength <= 1);
+  bool ordinary = keyNorm <= 1 && (valueScale == 0 || valueScale >= 1e-2f);
+  return ordinary && correlation <= 0.9f && (beta == Beta::Sigmoid || beta == Beta::Saturated || strength <= 1);
 }
 
 std::vector<float> normals(size_t count, float deviation, ElementType type, uint64_t seed, uint64_t stream) {

@@ -1,0 +1,188 @@
+#include "tests/device/checks.h"
+#include "tests/reference/numbers.h"
+#include <algorithm>
+#include <numeric>
+
+namespace gdn::device {
+
+namespace {
+
+using reference::Problem;
+using reference::Result;
+using reference::Rounding;
+
+// Where the inputs amplify rounding, a kernel may have this many times the error of the model that rounds where it
+// does. An exact model leaves the kernel what fp32 sums in another order differ by.
+constexpr double modelSlack = 1.3, leastBound = 1e-5;
+
+std::vector<float> stored(const std::vector<double> &values, ElementType type) {
+  std::vector<float> result(values.begin(), values.end());
+  for (float &x : result)
+    x = reference::rounded(type, x);
+  return result;
+}
+
+void keepWorst(reference::Error &worst, const reference::Error &error) {
+  worst.relative = std::max(worst.relative, error.relative);
+  worst.worstRow = std::max(worst.worstRow, error.worstRow);
+}
+
+// Fills in the bounds for `problem`.
+void setBounds(const Session &session, const Member &member, const Problem &p, const Result &want, Verdict &verdict) {
+  ElementType stateType = member.storage.finalState;
+  verdict.outputBound = benignBound(p.io);
+  verdict.stateBound = std::max(verdict.outputBound, benignBound(stateType));
+  if (member.recipe.benign())
+    return;
+  Result model = reference::chunkwise(p, Rounding::kernel(p.io, session.config.chain));
+  auto bound = [&](const std::vector<double> &want, const std::vector<double> &got, ElementType type, size_t width) {
+    reference::Error error = reference::compare(want, stored(got, type), p.valueHeads, width);
+    return std::max(leastBound, modelSlack * error.relative);
+  };
+  verdict.outputBound = bound(want.output, model.output, p.io, p.valueDim);
+  verdict.stateBound = bound(want.state, model.state, stateType, p.stateSize());
+  verdict.note = "bound from the rounding model";
+}
+
+// Judges one outcome against the reference.
+void judgeNumbers(const Session &session, const Member &member, const Problem &p, const Outcome &got,
+                  Verdict &verdict) {
+  Result want = reference::recurrence(p);
+  setBounds(session, member, p, want, verdict);
+  reference::Error output = reference::compare(want.output, got.output, p.valueHeads, p.valueDim);
+  keepWorst(verdict.output, output);
+  verdict.require(output.within(verdict.outputBound), "O differs");
+  verdict.require(output.faults().empty(), ("O: " + output.faults()).c_str());
+  if (member.storage.wantsState) {
+    reference::Error state = reference::compare(want.state, got.state, p.valueHeads, p.stateSize());
+    keepWorst(verdict.state, state);
+    verdict.require(state.within(verdict.stateBound), "S differs");
+    verdict.require(state.faults().empty(), ("S: " + state.faults()).c_str());
+  }
+  verdict.require(got.untouched, "wrote beside its outputs");
+}
+
+Verdict numbers(const Session &session, const Member &member, uint64_t seed) {
+  Verdict verdict;
+  Problem problem = generate(member.recipe, seed);
+  Outcome got = Call(session.gpu, session.bundle, problem, member.storage).run();
+  judgeNumbers(session, member, problem, got, verdict);
+  return verdict;
+}
+
+Verdict finite(const Session &session, const Member &member, uint64_t seed) {
+  Verdict verdict;
+  Problem problem = generate(member.recipe, seed);
+  Result want = reference::recurrence(problem);
+  Outcome got = Call(session.gpu, session.bundle, problem, member.storage).run();
+  verdict.output = reference::compare(want.output, got.output, problem.valueHeads, problem.valueDim);
+  verdict.state = reference::compare(want.state, got.state, problem.valueHeads, problem.stateSize());
+  verdict.outputBound = verdict.stateBound = INFINITY;
+  verdict.require(verdict.output.notFinite == 0 && verdict.state.notFinite == 0, "infinite or NaN");
+  verdict.require(got.untouched, "wrote beside its outputs");
+  return verdict;
+}
+
+Verdict noState(const Session &session, const Member &member, uint64_t seed) {
+  Problem problem = generate(member.recipe, seed);
+  std::fill(problem.state.begin(), problem.state.end(), 0.0f);
+  Outcome zeros = Call(session.gpu, session.bundle, problem, member.storage).run();
+  problem.state.clear();
+  Outcome none = Call(session.gpu, session.bundle, problem, member.storage).run();
+  Verdict verdict;
+  judgeNumbers(session, member, problem, none, verdict);
+  verdict.require(none.bytes == zeros.bytes, "none differs from zeros");
+  return verdict;
+}
+
+Verdict repeat(const Session &session, const Member &member, uint64_t seed) {
+  Verdict verdict;
+  Problem problem = generate(member.recipe, seed);
+  Call call(session.gpu, session.bundle, problem, member.storage);
+  Outcome first = call.run();
+  judgeNumbers(session, member, problem, first, verdict);
+  for (int i = 0; i < 5 && verdict.passed; ++i)
+    verdict.require(call.run().bytes == first.bytes, "differs from run to run");
+  return verdict;
+}
+
+// Lengths of the same count and sum: turned by `turn`, half of the longest given to the first.
+reference::Recipe otherLengths(reference::Recipe recipe, size_t turn) {
+  auto &lengths = recipe.lengths;
+  std::rotate(lengths.begin(), lengths.begin() + turn % lengths.size(), lengths.end());
+  auto longest = std::max_element(lengths.begin(), lengths.end());
+  int64_t moved = *longest / 2;
+  *longest -= moved;
+  lengths.front() += moved;
+  return recipe;
+}
+
+// Calls, or replays of one captured call, between which offsets and data change in place.
+Verdict changing(const Session &session, const Member &member, uint64_t seed, bool graph) {
+  Verdict verdict;
+  if (graph && !session.gpu.hasGraphs()) {
+    verdict.skipped = "the driver has no graphs";
+    return verdict;
+  }
+  Problem problem = generate(member.recipe, seed);
+  Call call(session.gpu, session.bundle, problem, member.storage);
+  judgeNumbers(session, member, problem, call.run(), verdict);
+  std::optional<gpu::Graph> captured;
+  if (graph)
+    captured.emplace(session.gpu, [&] { call.launch(); });
+  for (size_t turn = 1; turn <= member.recipe.lengths.size() && verdict.passed; ++turn) {
+    Problem changed = generate(otherLengths(member.recipe, turn), seed + turn);
+    call.upload(changed);
+    call.poison();
+    graph ? captured->launch() : call.launch();
+    Outcome got = call.collect();
+    judgeNumbers(session, member, changed, got, verdict);
+    Outcome fresh = Call(session.gpu, session.bundle, changed, member.storage).run();
+    verdict.require(got.bytes == fresh.bytes, graph ? "replay differs from a call" : "differs from a first call");
+  }
+  return verdict;
+}
+
+Verdict splits(const Session &session, const Member &member, uint64_t seed) {
+  Verdict verdict;
+  Problem problem = generate(member.recipe, seed);
+  std::string tried = "splits";
+  for (uint32_t split : session.config.splits) {
+    Storage storage = member.storage;
+    storage.split = split;
+    judgeNumbers(session, member, problem, Call(session.gpu, session.bundle, problem, storage).run(), verdict);
+    tried.append(" ").append(std::to_string(split));
+  }
+  verdict.note = verdict.note.empty() ? tried : verdict.note + ", " + tried;
+  return verdict;
+}
+
+} // namespace
+
+double benignBound(ElementType type) { return type == ElementType::BF16 ? 5e-3 : 1e-3; }
+
+Verdict judge(const Session &session, const Member &member, uint64_t seed) {
+  switch (member.check) {
+  case Check::Numbers:
+    return numbers(session, member, seed);
+  case Check::Finite:
+    return finite(session, member, seed);
+  case Check::NoState:
+    return noState(session, member, seed);
+  case Check::Repeat:
+    return repeat(session, member, seed);
+  case Check::Update:
+    return changing(session, member, seed, false);
+  case Check::Graph:
+    return changing(session, member, seed, true);
+  case Check::Splits:
+    return splits(session, member, seed);
+  case Check::Reference:
+    return judgeReference(session, member, seed);
+  case Check::Large:
+    return judgeLarge(session, member, seed);
+  }
+  return {};
+}
+
+} // namespace gdn::device

@@ -1,0 +1,239 @@
+// One function a kind. Names of members say what is special about them.
+#include "tests/device/members.h"
+#include <numeric>
+
+namespace gdn::device {
+
+namespace {
+
+using reference::Recipe;
+using Gates = Recipe::Gates;
+using Beta = Recipe::Beta;
+using Offsets = Storage::Offsets;
+using Lengths = std::vector<int64_t>;
+
+class List {
+public:
+  explicit List(const Config &config) : config(config) {}
+
+  // A member like the base of its kind; the caller changes what it is about.
+  Member &add(const char *kind, std::string name, Lengths lengths, uint32_t keyHeads = 1, uint32_t valueHeads = 2) {
+    Member &member = members.emplace_back();
+    member.kind = kind;
+    member.name = std::move(name);
+    member.recipe.keyHeads = keyHeads;
+    member.recipe.valueHeads = valueHeads;
+    member.recipe.keyDim = config.keyDim;
+    member.recipe.valueDim = config.valueDim;
+    member.recipe.io = config.io;
+    member.recipe.lengths = std::move(lengths);
+    // Both layouts and both widths of offsets turn up in every kind.
+    member.storage.valueFirst = config.layouts[members.size() % config.layouts.size()];
+    member.storage.offsets = members.size() / 2 % 2 ? Offsets::Int32 : Offsets::Int64;
+    return member;
+  }
+  bool half() const { return config.io == ElementType::F16; }
+
+  const Config &config;
+  std::vector<Member> members;
+};
+
+void lengths(List &list) {
+  for (int64_t length : {0, 1, 15, 33, 63, 64, 65, 127, 1025, 8191})
+    list.add("lengths", "T=" + std::to_string(length), {length});
+  list.add("lengths", "T=65536", {65536}, 2, 4);
+  list.add("lengths", "T=262144", {262144}, 1, 1);
+  list.add("lengths", "T=262144, no decay", {262144}, 1, 1).recipe.gates = Gates::Constant;
+}
+
+void packed(List &list) {
+  list.add("packed", "empty first", {0, 0, 65, 3});
+  list.add("packed", "empty between", {64, 0, 0, 1, 0, 130});
+  list.add("packed", "empty last", {5, 70, 0, 0, 0});
+  list.add("packed", "all empty", {0, 0, 0});
+  list.add("packed", "8192 of one token", Lengths(8192, 1), 1, 1);
+  Lengths uneven(90, 7);
+  uneven.insert(uneven.begin(), 500);
+  list.add("packed", "500 and ninety of 7", uneven);
+  Lengths residues(64);
+  std::iota(residues.begin(), residues.end(), 0);
+  for (size_t i = 0; i < residues.size(); ++i)
+    residues[i] += 64 * int64_t(i % 3);
+  list.add("packed", "every residue of 64", residues, 1, 1);
+  Member &many = list.add("packed", "70000 of one token, no states", Lengths(70000, 1), 1, 2);
+  many.recipe.hasState = many.storage.wantsState = false;
+  for (int64_t tail : {1, 63, 64, 5000})
+    list.add("packed", "tail of " + std::to_string(tail), {30, 65}).recipe.tail = tail;
+  list.add("packed", "only a tail", {0, 0}).recipe.tail = 200;
+  list.add("packed", "updated in place", {65, 0, 64, 1, 200}).check = Check::Update;
+  list.add("packed", "int32 offsets", {3, 64, 70}).storage.offsets = Offsets::Int32;
+  list.add("packed", "int64 offsets", {3, 64, 70}).storage.offsets = Offsets::Int64;
+}
+
+void dense(List &list) {
+  for (auto [batch, length] : {std::pair{1, 100}, {3, 65}, {2, 128}, {4, 1}, {5, 63}, {2, 0}}) {
+    Member &member =
+        list.add("dense", "B=" + std::to_string(batch) + " T=" + std::to_string(length), Lengths(batch, length));
+    member.storage.offsets = Offsets::Dense;
+  }
+}
+
+void heads(List &list) {
+  for (auto [keyHeads, valueHeads] :
+       {std::pair{1, 1}, {1, 2}, {2, 2}, {1, 3}, {2, 6}, {2, 8}, {1, 8}, {8, 24}, {16, 48}, {16, 64}, {30, 30}})
+    list.add("heads", std::to_string(keyHeads) + "/" + std::to_string(valueHeads), {70}, keyHeads, valueHeads);
+}
+
+void gates(List &list) {
+  auto add = [&](std::string name, Gates gates, float gate, Lengths lengths = {200, 33}) -> Member & {
+    Member &member = list.add("gates", std::move(name), std::move(lengths), 1, 4);
+    member.recipe.gates = gates;
+    member.recipe.gate = gate;
+    return member;
+  };
+  add("0 everywhere", Gates::Constant, 0);
+  add("0 on a quarter, -3 a chunk", Gates::Chunk, -3, {1025});
+  add("exactly 0 inside a decay", Gates::ZeroRuns, 0.5f);
+  add("exactly 0 inside a strong decay", Gates::ZeroRuns, 30);
+  add("-100 a token", Gates::Constant, -100);
+  add("-1e4 a token", Gates::Constant, -1e4f);
+  add("-softplus, A=1e-12", Gates::Softplus, 1e-12f);
+  add("-softplus, A=0.5", Gates::Softplus, 0.5f);
+  add("-softplus, A=16", Gates::Softplus, 16);
+  add("last row of a partial chunk", Gates::LastToken, -3, {65, 33, 1, 127});
+  add("last row of a partial chunk, -200", Gates::LastToken, -200, {65, 33, 1, 127});
+  for (ElementType type : {ElementType::BF16, ElementType::F16}) {
+    Member &member = add(type == ElementType::BF16 ? "bf16" : "f16", Gates::Mix, 0);
+    member.recipe.gateType = member.storage.gates = type;
+  }
+}
+
+void betas(List &list) {
+  auto add = [&](std::string name, Beta beta, float strength = 1) -> Member & {
+    Member &member = list.add("beta", std::move(name), {200, 33}, 1, 4);
+    member.recipe.beta = beta;
+    member.recipe.strength = strength;
+    return member;
+  };
+  add("0", Beta::Constant, 0);
+  add("0, no state", Beta::Constant, 0).recipe.hasState = false;
+  add("1", Beta::Constant, 1);
+  add("2", Beta::Constant, 2);
+  add("0 and 1 in turn", Beta::Alternate);
+  add("sigmoid of +-20", Beta::Saturated);
+  add("in [0, 2]", Beta::Uniform, 2);
+  Member &constant = add("1.9, correlation 0.9", Beta::Constant, 1.9f);
+  constant.recipe.correlation = 0.9f;
+  constant.recipe.gates = Gates::Constant;
+}
+
+void keys(List &list) {
+  for (float correlation : {0.0f, 0.5f, 0.9f, 0.99f, 0.9999f, 1.0f})
+    for (bool strong : {false, true}) {
+      std::string name = correlation == 1 ? "identical" : "correlation " + std::to_string(correlation).substr(0, 6);
+      Member &member = list.add("keys", name + (strong ? ", beta 1, no decay" : ""), {330}, 1, 4);
+      member.recipe.correlation = correlation;
+      if (strong) {
+        member.recipe.gates = Gates::Constant;
+        member.recipe.beta = Beta::Constant;
+      }
+    }
+  list.add("keys", "one-hot", {200}).recipe.oneHot = true;
+  list.add("keys", "zero rows", {200}).recipe.zeroRowEvery = 3;
+  Member &large = list.add("keys", "norm 10, beta |k|^2 <= 2", {200});
+  large.recipe.keyNorm = 10;
+  large.recipe.beta = Beta::Uniform;
+  large.recipe.strength = 0.02f;
+  if (!list.half()) { // fp16 cannot hold the outputs
+    Member &wild = list.add("keys", "norm 10, any beta", {16});
+    wild.recipe.keyNorm = 10;
+    wild.check = Check::Finite;
+  }
+}
+
+void values(List &list) {
+  Member &zeros = list.add("values", "zeros", {100});
+  zeros.recipe.valueScale = 0;
+  Member &nothing = list.add("values", "zeros, no state", {100});
+  nothing.recipe.valueScale = 0;
+  nothing.recipe.hasState = false;
+  list.add("values", "large", {200}).recipe.valueScale = list.half() ? 3e3f : 1e4f; // fp16 ends at 65504
+  Member &denormal = list.add("values", "denormal", {100});
+  denormal.recipe.valueScale = list.half() ? 1e-5f : 1e-39f;
+  denormal.recipe.stateScale = 0;
+  list.add("values", "views of one projection", {65, 30}, 2, 4).storage.projection = true;
+  Member &dense = list.add("values", "views of one projection, dense", {65, 65}, 2, 4);
+  dense.storage.projection = true;
+  dense.storage.offsets = Offsets::Dense;
+  for (float scale : {0.0f, 1.0f, -2.0f})
+    list.add("values", "scale " + std::to_string(int(scale)), {70}).recipe.scale = scale;
+}
+
+void states(List &list) {
+  list.add("state", "none is zeros", {65, 0, 64}).check = Check::NoState;
+  Member &none = list.add("state", "none", {65, 0, 64});
+  none.recipe.hasState = false;
+  list.add("state", "final not asked for", {65, 64}).storage.wantsState = false;
+  for (bool valueFirst : list.config.layouts)
+    for (ElementType type : {ElementType::F32, ElementType::BF16, ElementType::F16}) {
+      const char *typeName = type == ElementType::F32 ? "f32" : type == ElementType::BF16 ? "bf16" : "f16";
+      std::string layout = valueFirst ? ", V first" : ", K first";
+      for (bool inPlace : {false, true}) {
+        Member &member =
+            list.add("state", (inPlace ? "in place, " : "") + std::string(typeName) + layout, {65, 0, 130}, 1, 3);
+        member.storage.valueFirst = valueFirst;
+        member.recipe.stateType = member.storage.initialState = member.storage.finalState = type;
+        member.storage.inPlace = inPlace;
+      }
+    }
+  Member &mixed = list.add("state", "f32 in, bf16 out", {65, 1});
+  mixed.storage.finalState = ElementType::BF16;
+  list.add("state", "apart in memory", {65, 0, 1}).storage.stateGaps = true;
+  list.add("state", "large entries", {200}).recipe.stateScale = list.half() ? 1e3f : 1e6f;
+}
+
+void invariance(List &list) {
+  list.add("invariance", "run to run", {130, 1, 0, 65}, 2, 4).check = Check::Repeat;
+  list.add("invariance", "run to run, large", {3000, 1, 0, 65, 64, 500}, 16, 64).check = Check::Repeat;
+  list.add("invariance", "graph, other lengths", {65, 0, 64, 1, 200}).check = Check::Graph;
+  list.add("invariance", "every split", {130, 1, 0, 64}, 1, 3).check = Check::Splits;
+}
+
+// The reference on the GPU reads plain tensors alone, and K up to 128.
+void sizes(List &list) {
+  auto add = [&](std::string name, Lengths lengths, uint32_t keyHeads, uint32_t valueHeads, Check check) -> Member & {
+    Member &member = list.add("sizes", std::move(name), std::move(lengths), keyHeads, valueHeads);
+    member.check = check;
+    member.storage.valueFirst = false;
+    member.storage.offsets = Offsets::Int64;
+    return member;
+  };
+  add("reference on the GPU", {65, 0, 1, 200}, 2, 4, Check::Reference);
+  int64_t tokens = (int64_t(1) << 31) / (64 * list.config.valueDim) + 4097;
+  add("T HV V past 2^31", {100001, tokens - 100001}, 8, 64, Check::Large).recipe.hasState = false;
+  int64_t sequences = (int64_t(1) << 31) / (2 * int64_t(list.config.keyDim) * list.config.valueDim) + 401;
+  add("N HV K V past 2^31", Lengths(sequences, 1), 1, 2, Check::Large);
+}
+
+} // namespace
+
+int64_t Member::chunks() const {
+  int64_t sum = 0;
+  for (int64_t length : recipe.lengths)
+    sum += (length + 63) / 64;
+  return sum * recipe.valueHeads;
+}
+
+std::vector<Member> members(const Config &config) {
+  List list(config);
+  for (auto *kind : {lengths, packed, dense, heads, gates, betas, keys, values, states, invariance})
+    kind(list);
+  bool kFirst = false;
+  for (bool valueFirst : config.layouts)
+    kFirst |= !valueFirst;
+  if (kFirst && config.keyDim <= 128)
+    sizes(list);
+  return std::move(list.members);
+}
+
+} // namespace gdn::device
