@@ -1,6 +1,7 @@
 // The compiler as a library: from a template to a kernel, or to the text of any phase on the way. Without MLIR in its
 // interface, so that the command line and the tests stay light.
 #pragma once
+#include "compiler/backend/Report.h"
 #include "runtime/format/kernel.h"
 #include <map>
 #include <optional>
@@ -12,17 +13,10 @@ namespace gdnc {
 enum class Phase { Tile, Sm, Llvm, Ptx, Cubin, Sass };
 
 struct CompileRequest {
-  std::string templateFile;                   // path of the .mlir
-  std::map<std::string, std::string> values;  // template parameters, e.g. K=128 V=128 io=bf16
+  std::string templateFile;                  // path of the .mlir
+  std::map<std::string, std::string> values; // template parameters, e.g. K=128 V=128 io=bf16
   std::string arch = "sm_90a";
-  std::string entry;                          // name of the PTX entry; empty: derived from template, parameters and arch
-};
-
-// What ptxas said of a kernel, and the command that reproduces it.
-struct Report {
-  uint32_t registers = 0, spillBytes = 0, stackBytes = 0;
-  std::vector<std::string> advisories; // C75xx lines
-  std::string log, command;
+  std::string entry; // name of the PTX entry; empty: derived from template, parameters and arch
 };
 
 struct CompileResult {

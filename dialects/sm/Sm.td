@@ -169,7 +169,7 @@ def WgmmaFenceOp : Sm_Op<"wgmma.fence", [AllTypesMatch<["values", "results"]>]> 
   let summary = "wgmma.fence; the registers that the next products read or accumulate onto pass through it (R2)";
   let arguments = (ins Variadic<AnyTypeOf<[F32, I32]>>:$values);
   let results = (outs Variadic<AnyTypeOf<[F32, I32]>>:$results);
-  let assemblyFormat = "($values^ `:` type($values))? attr-dict";
+  let assemblyFormat = "(`(` $values^ `:` type($values) `)`)? attr-dict"; // bare, it would take the next line's result
 }
 def WgmmaOp : Sm_Op<"wgmma", [AttrSizedOperandSegments]> {
   let summary = "wgmma.mma_async m64 n k16: one k-step; D = A B, or D = A B + acc";
@@ -189,7 +189,7 @@ def WgmmaWaitOp : Sm_Op<"wgmma.wait", [AllTypesMatch<["values", "results"]>]> {
   let summary = "until at most `leaves` groups are in flight; accumulators and register operands of the retired ones pass through it (R1, R2)";
   let arguments = (ins I64Attr:$leaves, Variadic<AnyTypeOf<[F32, I32]>>:$values);
   let results = (outs Variadic<AnyTypeOf<[F32, I32]>>:$results);
-  let assemblyFormat = "$leaves ($values^ `:` type($values))? attr-dict";
+  let assemblyFormat = "$leaves (`(` $values^ `:` type($values) `)`)? attr-dict";
 }
 
 //===-- a warp's registers ---------------------------------------------------------===//

@@ -1,0 +1,95 @@
+#include "compiler/backend/Toolkit.h"
+#include "compiler/backend/Process.h"
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+#include <unistd.h>
+namespace fs = std::filesystem;
+
+namespace gdnc {
+
+static std::string environment(const char *name) {
+  const char *value = std::getenv(name);
+  return value ? value : "";
+}
+
+// bin folders of the toolkit's wheels in virtual environments beside or above this program, sorted.
+static std::vector<fs::path> wheelFolders() {
+  std::vector<fs::path> folders;
+  std::error_code error;
+  fs::path program = fs::read_symlink("/proc/self/exe", error);
+  for (fs::path folder = program.parent_path(); folder.has_relative_path(); folder = folder.parent_path())
+    for (const fs::directory_entry &python : fs::directory_iterator(folder / ".venv" / "lib", error))
+      for (const fs::directory_entry &wheel : fs::directory_iterator(python.path() / "site-packages" / "nvidia", error))
+        if (fs::is_directory(wheel.path() / "bin", error))
+          folders.push_back(wheel.path() / "bin");
+  std::sort(folders.begin(), folders.end());
+  return folders;
+}
+
+static std::vector<fs::path> toolkitFolders() {
+  std::vector<fs::path> folders;
+  if (std::string home = environment("CUDA_HOME"); !home.empty())
+    folders.push_back(fs::path(home) / "bin");
+  std::istringstream path(environment("PATH"));
+  for (std::string folder; std::getline(path, folder, ':');)
+    if (!folder.empty())
+      folders.push_back(folder);
+  folders.push_back("/usr/local/cuda/bin");
+  for (fs::path &folder : wheelFolders())
+    folders.push_back(std::move(folder));
+  return folders;
+}
+
+// Every program of this name, in the order of the search; only the one that `variable` names where that is set.
+static std::vector<std::string> candidates(const std::string &name, const char *variable) {
+  if (std::string given = environment(variable); !given.empty())
+    return {given};
+  std::vector<std::string> found;
+  for (const fs::path &folder : toolkitFolders()) {
+    std::string path = fs::absolute(folder / name).string();
+    if (access(path.c_str(), X_OK) == 0 && std::find(found.begin(), found.end(), path) == found.end())
+      found.push_back(path);
+  }
+  return found;
+}
+
+// From "Cuda compilation tools, release 13.0, V13.0.88".
+static std::optional<Tool> readVersion(const std::string &path) {
+  ProcessResult result = run({path, "--version"}, "/");
+  size_t at = result.output.rfind(", V");
+  Tool tool{path, {}, {}};
+  if (result.status != 0 || at == std::string::npos ||
+      std::sscanf(result.output.c_str() + at, ", V%u.%u", &tool.version.major, &tool.version.minor) != 2)
+    return std::nullopt;
+  std::istringstream(result.output.substr(at + 3)) >> tool.versionText;
+  return tool;
+}
+
+ToolSearch findPtxas(Version atLeast) {
+  std::string seen;
+  for (const std::string &path : candidates("ptxas", "GDNC_PTXAS")) {
+    std::optional<Tool> tool = readVersion(path);
+    if (tool && tool->version >= atLeast)
+      return {tool, ""};
+    seen += "\n  " + path + (tool ? ": version " + tool->versionText : ": does not tell its version");
+  }
+  std::string wanted = "expected ptxas " + atLeast.text() + " or newer, got ";
+  return {std::nullopt,
+          seen.empty() ? wanted + "none in $CUDA_HOME/bin, PATH, /usr/local/cuda/bin and .venv; $GDNC_PTXAS names one"
+                       : wanted + "only" + seen};
+}
+
+ToolSearch findDisassembler() {
+  for (const char *name : {"nvdisasm", "cuobjdump"})
+    for (const std::string &path : candidates(name, "GDNC_NVDISASM"))
+      if (std::optional<Tool> tool = readVersion(path))
+        return {tool, ""};
+  return {std::nullopt, "expected nvdisasm or cuobjdump of the CUDA toolkit, got neither in $CUDA_HOME/bin, PATH, "
+                        "/usr/local/cuda/bin and "
+                        ".venv; $GDNC_NVDISASM names one"};
+}
+
+} // namespace gdnc
