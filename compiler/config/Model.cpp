@@ -151,7 +151,7 @@ Model gdnc::parseModel(const std::string &text, const std::string &file) {
 std::vector<Model> gdnc::readModels(const std::string &path) {
   std::vector<Model> models;
   for (const CsvRow &row : readCsv(path))
-    models.push_back({row.text("model"), row.where, row.number("num_key_heads"), row.number("num_value_heads"),
+    models.push_back({row.text("model"), row.text("model"), row.number("num_key_heads"), row.number("num_value_heads"),
                       row.number("key_dim"), row.number("value_dim")});
   return models;
 }

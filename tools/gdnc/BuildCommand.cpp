@@ -1,11 +1,13 @@
 #include "tools/gdnc/Build.h"
 #include "tools/gdnc/BundleText.h"
 #include "tools/gdnc/Common.h"
+#include "tools/gdnc/Run.h"
 
 using namespace gdnc;
 using nlohmann::json;
 
-static void printTable(const LoadedBundle &loaded, const std::vector<BuiltKernel> &kernels, const std::string &path) {
+static void printTable(const LoadedBundle &loaded, const std::vector<BuiltKernel> &kernels, const std::string &path,
+                       const std::optional<RunReport> &run) {
   std::vector<TableRow> rows{kernelHead};
   rows.front().push_back("time");
   for (size_t i = 0; i < kernels.size(); ++i) {
@@ -14,9 +16,18 @@ static void printTable(const LoadedBundle &loaded, const std::vector<BuiltKernel
   }
   fmt::print("{}\n{}: {} kernels, {} bytes, needs {}\n", formatTable(rows), path, kernels.size(), loaded.bytes.size(),
              driverNeeded(loaded.bundle));
+  if (!run)
+    return;
+  std::vector<TableRow> results{{"io", "state", "split", "output error", "state error", "ms"}};
+  for (const RunResult &result : run->results)
+    results.push_back({result.io, result.state, std::to_string(result.split), fmt::format("{:.2e}", result.outputError),
+                       fmt::format("{:.2e}", result.stateError), fmt::format("{:.3f}", result.milliseconds)});
+  fmt::print("\n{}, one sequence of {} tokens; errors relative to fp64\n{}", run->device, run->tokens,
+             formatTable(results));
 }
 
-static void printJson(const LoadedBundle &loaded, const std::vector<BuiltKernel> &kernels, const std::string &path) {
+static void printJson(const LoadedBundle &loaded, const std::vector<BuiltKernel> &kernels, const std::string &path,
+                      const std::optional<RunReport> &run) {
   json list = json::array();
   for (size_t i = 0; i < kernels.size(); ++i) {
     list.push_back(kernelJson(loaded.bundle.kernels[i]));
@@ -27,12 +38,23 @@ static void printJson(const LoadedBundle &loaded, const std::vector<BuiltKernel>
                  {"bytes", loaded.bytes.size()},
                  {"kernels", std::move(list)},
                  {"metadata", json::parse(loaded.bundle.metadata)}};
+  if (run) {
+    json results = json::array();
+    for (const RunResult &result : run->results)
+      results.push_back({{"io", result.io},
+                         {"state", result.state},
+                         {"split", result.split},
+                         {"output_error", result.outputError},
+                         {"state_error", result.stateError},
+                         {"milliseconds", result.milliseconds}});
+    report["run"] = {{"device", run->device}, {"tokens", run->tokens}, {"results", std::move(results)}};
+  }
   fmt::print("{}\n", report.dump(2));
 }
 
 static void runBuild(const BuildOptions &options) {
   Model model = selectModel(options);
-  divideHeads(model, options.ranks);
+  Model rank = divideHeads(model, options.ranks);
   std::vector<Variant> variants = planBuild(options, model); // sorted by key, as a bundle is
   std::vector<BuiltKernel> built = compileVariants(variants, options);
   std::vector<gdn::Kernel> kernels;
@@ -43,7 +65,13 @@ static void runBuild(const BuildOptions &options) {
     throw Failure(CompileError, "{}", bytes.error().text);
   writeFile(options.output, *bytes);
   auto loaded = parseLoaded(std::move(*bytes), options.output);
-  (options.json ? printJson : printTable)(*loaded, built, options.output);
+  std::optional<RunReport> run;
+  if (options.runTokens)
+    run = runForward(options.output, rank, options.runTokens);
+  (options.json ? printJson : printTable)(*loaded, built, options.output, run);
+  for (const RunResult &result : run ? run->results : std::vector<RunResult>())
+    if (!result.accurate)
+      throw Failure(CheckMismatch, "{} {} split={}: errors past the bound", result.io, result.state, result.split);
 }
 
 void gdnc::addBuild(CLI::App &app) {
@@ -69,6 +97,10 @@ void gdnc::addBuild(CLI::App &app) {
   command->add_flag("--profile", options->profile, "also the variants that write clock stamps");
   command->add_flag("--with-ptx", options->withPtx, "keep each kernel's PTX in the bundle");
   command->add_option("--jobs,-j", options->jobs, "kernels to compile at a time (default: one a core)")
+      ->check(positive());
+  command
+      ->add_option("--run", options->runTokens,
+                   "then run it on a sequence of so many tokens, on the GPU or what GDN_DRIVER names")
       ->check(positive());
   command->add_flag("--json", options->json, "print JSON instead of a table");
   command->add_flag("--no-cache", options->noCache, "neither read nor write cached kernels");

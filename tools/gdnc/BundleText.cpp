@@ -69,8 +69,8 @@ json gdnc::kernelJson(const gdn::BundleKernel &entry) {
           {"elf_abi", entry.elf.abi}};
 }
 
-const TableRow gdnc::kernelHead = {"kernel", "target",  "K",         "V",      "io",     "state",     "split",
-                                   "clocks", "threads", "registers", "shared", "spills", "code bytes"};
+const TableRow gdnc::kernelHead = {"kernel",  "target",  "K",         "V",      "io",     "state",     "split",
+                                   "profile", "threads", "registers", "shared", "spills", "code bytes"};
 
 TableRow gdnc::kernelRow(const gdn::BundleKernel &entry) {
   const gdn::Kernel &kernel = entry.kernel;

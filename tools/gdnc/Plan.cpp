@@ -44,21 +44,25 @@ static void checkArchs(const std::vector<Schedule> &schedules, const std::vector
 static std::vector<Schedule> selectSchedules(const std::vector<Schedule> &schedules, const std::string &arch,
                                              const Model &model, const std::vector<uint32_t> &splits) {
   std::vector<Schedule> rows;
-  std::set<std::string> dims;
+  std::set<std::pair<uint32_t, uint32_t>> dims;
   std::set<uint32_t> served;
   for (const Schedule &schedule : schedules) {
     if (schedule.arch != arch)
       continue;
-    dims.insert(fmt::format("K={} V={}", schedule.keyDim, schedule.valueDim));
+    dims.insert({schedule.keyDim, schedule.valueDim});
     if (schedule.keyDim != model.keyDim || schedule.valueDim != model.valueDim)
       continue;
     served.insert(schedule.split);
     if (splits.empty() || std::find(splits.begin(), splits.end(), schedule.split) != splits.end())
       rows.push_back(schedule);
   }
-  if (served.empty())
+  if (served.empty()) {
+    std::vector<std::string> names;
+    for (auto [keyDim, valueDim] : dims)
+      names.push_back(fmt::format("K={} V={}", keyDim, valueDim));
     throw ConfigError(fmt::format("{}: expected dimensions served on {} ({}), got K={} V={}", model.where, arch,
-                                  fmt::join(dims, ", "), model.keyDim, model.valueDim));
+                                  fmt::join(names, ", "), model.keyDim, model.valueDim));
+  }
   for (uint32_t split : splits)
     if (!served.contains(split))
       throw ConfigError(fmt::format("--split: expected one of {}, served for K={} V={} on {}, got {}",

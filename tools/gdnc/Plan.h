@@ -14,8 +14,9 @@ struct BuildOptions {
   bool profile = false;         // also the variants that write clock stamps
   bool withPtx = false;
   std::string output;
-  unsigned jobs = 0; // 0: one a core
-  bool json = false, noCache = false, run = false;
+  unsigned jobs = 0;      // 0: one a core
+  uint32_t runTokens = 0; // 0: do not run
+  bool json = false, noCache = false;
 };
 
 // One kernel to be compiled.
