@@ -12,6 +12,7 @@ std::string gdnc::versionText() {
 static int fail(ExitCode code, std::string text) {
   while (!text.empty() && (text.back() == '\n' || text.back() == '.'))
     text.pop_back();
+  fflush(stdout); // in the order of events where both go to one place
   fmt::print(stderr, "gdnc: error: {}\n", text);
   return code;
 }
