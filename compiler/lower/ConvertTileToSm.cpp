@@ -1,0 +1,297 @@
+// convert-tile-to-sm: parameters, prologue, roles, and which member lowers which op.
+#include "compiler/lower/Lower.h"
+#include "compiler/lower/Lowering.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+#include "llvm/ADT/TypeSwitch.h"
+using namespace mlir;
+using namespace tile;
+
+//===-- fragments ----------------------------------------------------------===//
+int64_t Lowering::registersOf(FragType t) const {
+  int64_t n = 0;
+  if (t.dim(0) == 1)
+    n = t.dim(1) == 1 ? 1 : t.getLanes() ? t.dim(1) / 32 : t.dim(1) / 4;
+  else
+    n = t.dim(1) == 1 ? 2 : t.dim(1) / 2; // [16 rows a warp, columns] as a product leaves it
+  return t.getElement().isF32() ? n : n / 2;
+}
+SmallVector<Type> Lowering::typesOf(Type t) const {
+  MLIRContext *ctx = t.getContext();
+  if (auto p = dyn_cast<PendingType>(t)) t = p.getValue();
+  if (auto f = dyn_cast<FragType>(t))
+    return SmallVector<Type>(registersOf(f), f.getElement().isF32() ? Type(Float32Type::get(ctx)) : IntegerType::get(ctx, 32));
+  if (isa<SpanType, ChunkType>(t)) return SmallVector<Type>(2, IntegerType::get(ctx, 32));
+  return {t};
+}
+unsigned Lowering::widthOf(Type t) const { return typesOf(t).size(); }
+Value Lowering::canonical(Value pending) {
+  for (auto it = alias.find(pending); it != alias.end(); it = alias.find(pending))
+    pending = it->second;
+  return pending;
+}
+SmallVector<Value> Lowering::flat(ValueRange values) {
+  SmallVector<Value> out;
+  for (Value v : values)
+    llvm::append_range(out, regs.at(canonical(v)));
+  return out;
+}
+void Lowering::bind(ValueRange values, ValueRange all) {
+  for (Value v : values) {
+    unsigned n = widthOf(v.getType());
+    regs[v] = llvm::to_vector_of<Value>(all.take_front(n));
+    all = all.drop_front(n);
+  }
+}
+Value Lowering::lane() { return laneNow ? laneNow : laneNow = ::sm::LaneOp::create(b, loc); }
+Value Lowering::warpInCopy() {
+  if (staticWarp) return i32(*staticWarp);
+  return warpNow ? warpNow : warpNow = ::sm::OpaqueOp::create(b, loc, roleWarp);
+}
+
+//===-- parameters -----------------------------------------------------------===//
+static const char *elementName(Type t) { return t.isF16() ? "f16" : t.isBF16() ? "bf16" : t.isF32() ? "f32" : "i64"; }
+
+// The entry's parameters and, for the bundle, what each of them is. A view brings what its uses need.
+void Lowering::declareArguments(SmallVector<NamedAttribute> &attrs) {
+  auto out = cast<::sm::KernelOp>(b.getInsertionBlock()->getParentOp());
+  Block &entry = out.getBody().front();
+  SmallVector<Attribute> params;
+  auto param = [&](Type type, StringRef kind, StringRef name, SmallVector<NamedAttribute> more = {}) {
+    more.push_back(b.getNamedAttr("kind", b.getStringAttr(kind)));
+    more.push_back(b.getNamedAttr("name", b.getStringAttr(name)));
+    params.push_back(b.getDictionaryAttr(more));
+    return Value(entry.addArgument(type, loc));
+  };
+  auto integer = [&](StringRef key, int64_t v) { return b.getNamedAttr(key, b.getI64IntegerAttr(v)); };
+  Type word = b.getI32Type(), longWord = b.getI64Type();
+  for (auto [arg, nameAttr] : llvm::zip(kernel.getBody().getArguments(), kernel.getNames())) {
+    StringRef name = cast<StringAttr>(nameAttr).getValue();
+    if (isa<ItemsType>(arg.getType())) {
+      SmallVector<Value> &fields = work[arg];
+      fields.push_back(param(longWord, "batch", "cu_seqlens"));
+      for (StringRef field : {"cu_wide", "sequences", "length", "tokens", "heads", "ratio"})
+        fields.push_back(param(word, "batch", field));
+    } else if (auto type = dyn_cast<ViewType>(arg.getType())) {
+      if (arg.use_empty()) continue;
+      ViewRef &view = views[arg];
+      int64_t rank = type.getDims().size();
+      bool bulk = false, direct = false;
+      int64_t rows = 0;
+      for (Operation *user : arg.getUsers()) {
+        Value buf = isa<CopyInOp>(user) ? cast<CopyInOp>(user).getBuf() : isa<CopyOutOp>(user) ? cast<CopyOutOp>(user).getBuf() : Value();
+        bulk |= bool(buf);
+        direct |= !buf;
+        if (buf) rows = cast<BufType>(buf.getType()).dim(0);
+      }
+      if (bulk)
+        view.map = param(::sm::MapType::get(b.getContext()), "map", name,
+                         {b.getNamedAttr("element", b.getStringAttr(elementName(type.getElement()))),
+                          integer("columns", intOf(type.getDims()[rank - 1])), integer("box_columns", boxColumns),
+                          integer("box_rows", rows)});
+      view.strides.resize(rank);
+      if (!direct) continue;
+      view.pointer = param(longWord, "pointer", name);
+      for (int64_t axis = 0; axis < rank; ++axis)
+        if (axis != intOf(type.getUnit())) view.strides[axis] = param(longWord, "stride", name, {integer("axis", axis)});
+      if (isa<AnyFloatType>(type.getElement())) view.element = param(word, "element", name);
+    } else {
+      regs[arg] = {param(arg.getType(), "scalar", name)};
+    }
+  }
+  attrs.push_back(b.getNamedAttr("params", b.getArrayAttr(params)));
+}
+
+//===-- structure --------------------------------------------------------------===//
+LogicalResult Lowering::run() {
+  auto integer = [&](StringRef name) { return kernel->getAttrOfType<IntegerAttr>(name); };
+  if (!integer("threads") || !integer("shared_bytes"))
+    return kernel.emitError("expected a kernel after tile-place-roles and tile-plan-memory");
+  auto parameters = kernel->getAttrOfType<DictionaryAttr>("parameters");
+  auto tokens = parameters ? parameters.getAs<IntegerAttr>("chunk") : IntegerAttr();
+  if (!tokens) return kernel.emitError("expected a template with a parameter 'chunk', the tokens of one chunk");
+  chunk = tokens.getInt();
+  b.setInsertionPoint(kernel);
+  std::string name = kernel.getSymName().str();
+  std::replace(name.begin(), name.end(), '.', '_');
+  auto out = ::sm::KernelOp::create(b, loc, name, integer("threads").getInt(), integer("shared_bytes").getInt(), b.getArrayAttr({}));
+  out.getBody().emplaceBlock();
+  b.setInsertionPointToStart(&out.getBody().front());
+  SmallVector<NamedAttribute> attrs;
+  declareArguments(attrs);
+  for (NamedAttribute a : attrs)
+    out->setAttr(a.getName(), a.getValue());
+  prologue();
+  if (failed(lowerRoles())) return failure();
+  kernel.erase();
+  return success();
+}
+
+// Barriers, and zeros where a product reads blocks that nobody writes.
+void Lowering::prologue() {
+  base = ::sm::SharedBaseOp::create(b, loc);
+  warp = ::sm::WarpOp::create(b, loc);
+  Value thread = ::sm::ThreadOp::create(b, loc, b.getI32Type());
+  auto first = scf::IfOp::create(b, loc, eq(thread, 0), false);
+  int64_t threads = kernel->getAttrOfType<IntegerAttr>("threads").getInt();
+  SmallVector<RingOp> rings;
+  kernel.walk([&](RingOp r) { rings.push_back(r); });
+  auto get = [](Operation *op, StringRef name) { return op->getAttrOfType<IntegerAttr>(name).getInt(); };
+  bool zeroed = false;
+  for (RingOp r : rings) {
+    int64_t depth = intOf(r.getDepth());
+    if (r->hasAttr("full")) {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPoint(first.thenBlock()->getTerminator());
+      for (int64_t i = 0; i < depth; ++i) {
+        ::sm::MbarrierInitOp::create(b, loc, add(base, get(r, "full") + 8 * i), get(r, "full_count"));
+        ::sm::MbarrierInitOp::create(b, loc, add(base, get(r, "empty") + 8 * i), get(r, "empty_count"));
+      }
+    }
+    if (!r->hasAttr("zeroed")) continue;
+    zeroed = true;
+    Value zero = i32(0);
+    auto loop = scf::ForOp::create(b, loc, shl(thread, 4), i32(depth * get(r, "slot")), i32(threads * 16));
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    ::sm::StoreSharedOp::create(b, loc, ValueRange{zero, zero, zero, zero}, add(add(base, get(r, "offset")), loop.getInductionVar()), false);
+  }
+  if (zeroed) ::sm::FenceAsyncOp::create(b, loc);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(first.thenBlock()->getTerminator());
+    ::sm::FenceMbarrierInitOp::create(b, loc);
+  }
+  ::sm::BarSyncOp::create(b, loc, 0, threads);
+}
+
+// One branch a role, on the index of the warp, which is the same in all its lanes.
+LogicalResult Lowering::lowerRoles() {
+  for (Operation &op : kernel.getBody().front())
+    if (!isa<RoleOp>(op) && failed(lowerOp(op))) return failure();
+  auto roles = llvm::to_vector(kernel.getBody().getOps<RoleOp>());
+  for (auto [i, r] : llvm::enumerate(roles)) {
+    int64_t firstWarp = r->getAttrOfType<IntegerAttr>("first_warp").getInt();
+    int64_t behind = firstWarp + intOf(r.getWarps()) * intOf(r.getCopies());
+    if (i + 1 == roles.size()) return lowerRole(r);
+    auto branch = scf::IfOp::create(b, loc, cmp(arith::CmpIPredicate::slt, warp, i32(behind)), true);
+    b.setInsertionPoint(branch.thenBlock()->getTerminator());
+    if (failed(lowerRole(r))) return failure();
+    b.setInsertionPoint(branch.elseBlock()->getTerminator());
+  }
+  return success();
+}
+
+LogicalResult Lowering::lowerRole(RoleOp r) {
+  role = r;
+  loc = r.getLoc();
+  warps = intOf(r.getWarps());
+  copies = intOf(r.getCopies());
+  int64_t threads = kernel->getAttrOfType<IntegerAttr>("threads").getInt();
+  int64_t atLaunch = 65536 / threads / 8 * 8, budget = intOf(r.getRegisters());
+  if (budget != atLaunch) ::sm::MaxRegistersOp::create(b, loc, budget, budget > atLaunch);
+  Value inRole = sub(warp, i32(r->getAttrOfType<IntegerAttr>("first_warp").getInt()));
+  copy = copies == 1 ? i32(0) : Value(arith::DivUIOp::create(b, loc, inRole, i32(warps)));
+  roleWarp = copies == 1 ? inRole : Value(arith::RemUIOp::create(b, loc, inRole, i32(warps)));
+  if (r.getBody().getNumArguments()) regs[r.getBody().getArgument(0)] = {copy};
+  turnOffset = copy;
+  forgetLane();
+  inFlight.clear();
+  findTracks(r);
+  startTracks();
+  auto turns = r->getAttrOfType<IntegerAttr>("turn_barrier");
+  auto turnThreads = 2 * warps * 32;
+  if (turns) { // the last copy lets the first one begin
+    auto last = scf::IfOp::create(b, loc, eq(copy, copies - 1), false);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(last.thenBlock()->getTerminator());
+    ::sm::BarArriveOp::create(b, loc, turns.getInt(), turnThreads);
+  }
+  if (failed(lowerBlock(r.getBody().front()))) return failure();
+  if (turns) { // and the first one takes the last arrival
+    auto head = scf::IfOp::create(b, loc, eq(copy, 0), false);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(head.thenBlock()->getTerminator());
+    ::sm::BarSyncOp::create(b, loc, turns.getInt(), turnThreads);
+  }
+  if (!r.getBody().getOps<RingOp>().empty()) { // shared memory outlives the bulk stores that read it
+    auto issuer = scf::IfOp::create(b, loc, arith::AndIOp::create(b, loc, eq(roleWarp, 0), isLane0()), false);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(issuer.thenBlock()->getTerminator());
+    ::sm::BulkWaitOp::create(b, loc, 0, false);
+  }
+  forgetLane();
+  return success();
+}
+
+LogicalResult Lowering::lowerBlock(Block &block) {
+  for (Operation &op : block) {
+    if (op.hasTrait<OpTrait::IsTerminator>()) continue;
+    loc = op.getLoc();
+    if (failed(lowerOp(op))) return failure();
+    advance(&op);
+  }
+  return success();
+}
+
+LogicalResult Lowering::lowerOp(Operation &op) {
+  return llvm::TypeSwitch<Operation *, LogicalResult>(&op)
+      .Case<RingOp, ScratchOp>([](auto) { return success(); })
+      .Case([&](ForeachOp o) { return lowerForeach(o); })
+      .Case([&](scf::ForOp o) { return lowerFor(o); })
+      .Case([&](scf::IfOp o) { return lowerIf(o); })
+      .Case([&](PerWarpOp o) { return lowerPerWarp(o); })
+      .Case([&](OneWarpOp o) { return lowerOneWarp(o); })
+      .Case([&](TurnOp o) { return lowerTurn(o); })
+      .Case([&](ShareOp o) { return lowerShare(o); })
+      .Case([&](ClearOp o) { return lowerClear(o), success(); })
+      .Case<StampOp, RecordOp>([&](auto o) { return lowerStamp(*o), success(); })
+      .Case([&](PutOp o) { return lowerPut(o); })
+      .Case([&](GetOp o) { return lowerGet(o), success(); })
+      .Case([&](ReleaseOp o) { return lowerRelease(o), success(); })
+      .Case([&](SyncOp) { return roleSync(), success(); })
+      .Case([&](FenceOp) { return ::sm::FenceAsyncOp::create(b, loc), success(); })
+      .Case([&](ReadOp o) { return lowerRead(o), success(); })
+      .Case([&](WriteOp o) { return lowerWrite(o), success(); })
+      .Case([&](WriteBlocksOp o) { return lowerWriteBlocks(o), success(); })
+      .Case([&](AnyOp o) { return lowerAny(o), success(); })
+      .Case([&](SubOp o) { return lowerSub(o), success(); })
+      .Case([&](CopyInOp o) { return lowerCopyIn(o), success(); })
+      .Case([&](CopyOutOp o) { return lowerCopyOut(o), success(); })
+      .Case([&](LoadOp o) { return lowerLoad(o), success(); })
+      .Case([&](StoreOp o) { return lowerStore(o), success(); })
+      .Case([&](MmaOp o) { return lowerMma(o); })
+      .Case([&](WaitOp o) { return lowerWait(o); })
+      .Case([&](ReadyOp o) {
+        regs[o.getPending()] = regs.at(o.getValue());
+        return success();
+      })
+      .Case([&](BlockMmaOp o) { return lowerBlockMma(o), success(); })
+      .Case([&](SolveBlocksOp o) { return lowerSolveBlocks(o), success(); })
+      .Case([&](LowerOp o) { return lowerLower(o), success(); })
+      .Case([&](CumsumOp o) { return lowerCumsum(o), success(); })
+      .Case([&](LastOp o) { return lowerLast(o), success(); })
+      .Case([&](ConvertOp o) { return lowerConvert(o), success(); })
+      .Case<AddOp, SubFOp, MulOp, NegOp, Exp2Op, ScaleOp, AtLeastOp, FillOp, UndefOp>([&](auto o) { return lowerElementwise(*o); })
+      .Case<ChunksOp, ChunkOp>([&](auto o) { return lowerScalar(*o), success(); })
+      .Default([&](Operation *o) -> LogicalResult {
+        if (o->getDialect() && o->getDialect()->getNamespace() == "arith" && o->getNumRegions() == 0)
+          return lowerScalar(*o), success();
+        return o->emitOpError("has no lowering to sm_90a");
+      });
+}
+
+namespace {
+struct ConvertTileToSm : PassWrapper<ConvertTileToSm, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ConvertTileToSm)
+  StringRef getArgument() const override { return "convert-tile-to-sm"; }
+  StringRef getDescription() const override { return "kernels after the tile pipeline to the instructions of sm_90a"; }
+  void getDependentDialects(DialectRegistry &r) const override { r.insert<::sm::SmDialect, arith::ArithDialect, scf::SCFDialect>(); }
+  void runOnOperation() override {
+    for (auto kernel : llvm::make_early_inc_range(getOperation().getOps<KernelOp>()))
+      if (failed(Lowering(kernel).run())) return signalPassFailure();
+  }
+};
+} // namespace
+std::unique_ptr<Pass> tile::createConvertTileToSmPass() { return std::make_unique<ConvertTileToSm>(); }
+void tile::registerLowerPasses() { PassRegistration<ConvertTileToSm>(); }

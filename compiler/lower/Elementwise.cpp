@@ -1,0 +1,117 @@
+// convert-tile-to-sm: arithmetic on fragments, register by register.
+#include "compiler/lower/Lowering.h"
+using namespace mlir;
+using namespace tile;
+
+// Which register of an operand meets register r of a result that is held as a product leaves it: columns 8j + 2q + b, rows + 8h are
+// register 4j + 2h + b.
+static int64_t meets(FragType operand, FragType result, int64_t r) {
+  if (operand.dim(0) == result.dim(0) && operand.dim(1) == result.dim(1)) return r;
+  if (operand.dim(0) == 1 && operand.dim(1) == 1) return 0;
+  if (result.dim(0) == 1 || result.dim(1) == 1) return operand.dim(0) == 1 && operand.dim(1) == 1 ? 0 : r;
+  return operand.dim(0) == 1 ? r / 4 * 2 + r % 2 : r / 2 % 2;
+}
+
+LogicalResult Lowering::lowerElementwise(Operation &op) {
+  SmallVector<Value> out;
+  if (isa<UndefOp>(op)) {
+    for (Type t : typesOf(op.getResult(0).getType()))
+      out.push_back(t.isF32() || t.isInteger(32) ? Value(::sm::UndefOp::create(b, loc, t)) : Value());
+    regs[op.getResult(0)] = out;
+    return success();
+  }
+  auto type = cast<FragType>(op.getResult(0).getType());
+  int64_t n = registersOf(type);
+  auto operand = [&](unsigned i, int64_t r) {
+    Value v = op.getOperand(i);
+    return regs.at(v)[meets(cast<FragType>(v.getType()), type, r)];
+  };
+  auto contract = arith::FastMathFlags::contract;
+  for (int64_t r = 0; r < n; ++r) {
+    if (auto fill = dyn_cast<FillOp>(op))
+      out.push_back(f32(fill.getValue().convertToFloat()));
+    else if (isa<AddOp>(op))
+      out.push_back(arith::AddFOp::create(b, loc, operand(0, r), operand(1, r), contract));
+    else if (isa<SubFOp>(op))
+      out.push_back(arith::SubFOp::create(b, loc, operand(0, r), operand(1, r), contract));
+    else if (isa<MulOp>(op))
+      out.push_back(arith::MulFOp::create(b, loc, operand(0, r), operand(1, r), contract));
+    else if (isa<Exp2Op>(op))
+      out.push_back(::sm::Ex2Op::create(b, loc, operand(0, r)));
+    else if (isa<ScaleOp>(op))
+      out.push_back(arith::MulFOp::create(b, loc, operand(0, r), regs.at(op.getOperand(1))[0], contract));
+    else if (auto bound = dyn_cast<AtLeastOp>(op))
+      out.push_back(arith::MaximumFOp::create(b, loc, operand(0, r), f32(intOf(bound.getBound()))));
+    else if (type.getElement().isF32()) // neg
+      out.push_back(arith::NegFOp::create(b, loc, operand(0, r)));
+    else // both halves of a pair
+      out.push_back(xori(operand(0, r), int64_t(int32_t(0x80008000))));
+  }
+  regs[op.getResult(0)] = out;
+  return success();
+}
+
+void Lowering::lowerLower(LowerOp op) {
+  SmallVector<Value> in = regs.at(op.getValue()), out;
+  Value fill = f32(op.getFill().convertToFloat());
+  forgetLane();
+  Value l = lane();
+  // column <= row - below  <=>  8j + b - 8h + below - 16w <= lane / 4 - 2 (lane mod 4)
+  Value place = sub(shr(l, 2), shl(andi(l, 3), 1));
+  if (!staticWarp) place = add(place, shl(warpInCopy(), 4));
+  for (int64_t r = 0; r < int64_t(in.size()); ++r) {
+    int64_t j = r / 4, h = r / 2 % 2, e = r % 2;
+    int64_t least = 8 * j + e - 8 * h + int64_t(op.getBelow()) - (staticWarp ? 16 * *staticWarp : 0);
+    if (staticWarp && least <= -6) // place lies in -6..7
+      out.push_back(in[r]);
+    else if (staticWarp && least > 7)
+      out.push_back(fill);
+    else
+      out.push_back(select(cmp(arith::CmpIPredicate::sge, place, i32(least)), in[r], fill));
+  }
+  regs[op.getResult()] = out;
+}
+
+// Two tokens a lane: a scan over the warp of their sums.
+void Lowering::lowerCumsum(CumsumOp op) {
+  SmallVector<Value> &in = regs.at(op.getValue());
+  Value sum = arith::AddFOp::create(b, loc, in[0], in[1]);
+  forgetLane();
+  Value l = lane();
+  for (int64_t distance = 1; distance < 32; distance *= 2) {
+    Value other = ::sm::ShuffleOp::create(b, loc, ::sm::ShuffleMode::Up, sum, i32(distance));
+    Value added = arith::AddFOp::create(b, loc, sum, other);
+    sum = select(cmp(arith::CmpIPredicate::sge, l, i32(distance)), added, sum);
+  }
+  regs[op.getResult()] = {Value(arith::SubFOp::create(b, loc, sum, in[1])), sum};
+}
+
+void Lowering::lowerLast(LastOp op) {
+  auto type = cast<FragType>(op.getValue().getType());
+  if (auto read = op.getValue().getDefiningOp<ReadOp>(); read && !read.getTrans()) { // one word instead of a row and a shuffle
+    int64_t n = type.dim(1);
+    Value at = add(address.at(read.getBuf()), 3 * stripBytes(n) + (n / 8 - 1) * 8 + 4);
+    regs[op.getResult()] = {::sm::LoadSharedOp::create(b, loc, TypeRange{b.getF32Type()}, at).getResult(0)};
+    return;
+  }
+  Value value = regs.at(op.getValue()).back();
+  Value from = type.getLanes() ? i32(31) : ori(lane(), i32(3));
+  regs[op.getResult()] = {Value(::sm::ShuffleOp::create(b, loc, ::sm::ShuffleMode::Idx, value, from))};
+}
+
+void Lowering::lowerConvert(ConvertOp op) {
+  SmallVector<Value> in = regs.at(op.getValue()), out;
+  Type from = cast<FragType>(op.getValue().getType()).getElement(), to = cast<FragType>(op.getType()).getElement();
+  if (from.isF32() && !to.isF32()) {
+    for (size_t i = 0; i < in.size(); i += 2)
+      out.push_back(pack(to, in[i], in[i + 1]));
+  } else if (to.isF32() && !from.isF32()) {
+    for (Value v : in) {
+      auto [lo, hi] = unpack(from, v);
+      out.append({lo, hi});
+    }
+  } else {
+    out = in;
+  }
+  regs[op.getResult()] = out;
+}

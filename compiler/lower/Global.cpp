@@ -1,0 +1,185 @@
+// convert-tile-to-sm: global memory. Offsets are 64-bit.
+#include "compiler/lower/Lowering.h"
+using namespace mlir;
+using namespace tile;
+
+// Box coordinates of a chunk's rows, innermost first: a dimension that ends behind the last valid row clips the box there (the
+// map is described in runtime/format/kernel.h).
+SmallVector<Value> Lowering::coordinates(Value column, Value head, Value chunk) {
+  SmallVector<Value> &c = regs.at(chunk);
+  return {column, head, sub(i32(this->chunk), c[1]), add(c[0], c[1])};
+}
+
+void Lowering::lowerCopyIn(CopyInOp op) {
+  auto type = cast<BufType>(op.getBuf().getType());
+  Value head = regs.at(op.getIndex()[0])[0], barrier = slotBarrier(slotOf.lookup(op.getBuf()), "full");
+  Value column = op.getIndex().size() > 1 ? regs.at(op.getIndex()[1])[0] : i32(0);
+  for (int64_t box = 0; box < boxes(type); ++box)
+    ::sm::BulkLoadOp::create(b, loc, views.at(op.getView()).map, coordinates(add(column, box * boxColumns), head, op.getChunk()),
+                             add(address.at(op.getBuf()), box * boxBytes(type)), barrier);
+}
+
+void Lowering::lowerCopyOut(CopyOutOp op) {
+  auto type = cast<BufType>(op.getBuf().getType());
+  auto issuer = scf::IfOp::create(b, loc, arith::AndIOp::create(b, loc, eq(roleWarp, 0), isLane0()), false);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(issuer.thenBlock()->getTerminator());
+    Value head = regs.at(op.getIndex()[0])[0], column = op.getIndex().size() > 1 ? regs.at(op.getIndex()[1])[0] : i32(0);
+    for (int64_t box = 0; box < boxes(type); ++box)
+      ::sm::BulkStoreOp::create(b, loc, add(address.at(op.getBuf()), box * boxBytes(type)), views.at(op.getView()).map,
+                                coordinates(add(column, box * boxColumns), head, op.getChunk()));
+    ::sm::BulkCommitOp::create(b, loc);
+  }
+  forgetLane();
+}
+
+// Address of an element: leading axes by `index`, the last ones by element offsets in `inner` (null: none).
+Value Lowering::elementAddress(Value view, ValueRange index, ArrayRef<Value> inner, int64_t bytes) {
+  ViewRef &v = views.at(view);
+  Value at;
+  auto accumulate = [&](Value i, Value stride) {
+    Value x = i.getType().isInteger(64) ? i : wide(i);
+    if (stride) x = mul(x, stride);
+    at = at ? add(at, x) : x;
+  };
+  for (auto [axis, i] : llvm::enumerate(index))
+    accumulate(i, v.strides[axis]);
+  for (auto [k, i] : llvm::enumerate(inner))
+    if (i) accumulate(i, v.strides[index.size() + k]);
+  return add(v.pointer, mul(at, bytes));
+}
+
+// Emits a body for fp32 elements and one for 16-bit elements of a view whose element type is known at run time.
+SmallVector<Value> Lowering::ifWide(Value view, TypeRange types, function_ref<SmallVector<Value>(bool)> body) {
+  auto branch = scf::IfOp::create(b, loc, types, eq(views.at(view).element, 0), true);
+  OpBuilder::InsertionGuard guard(b);
+  for (bool wide : {true, false}) {
+    Block *block = wide ? branch.thenBlock() : branch.elseBlock();
+    if (!block->empty()) block->back().erase();
+    b.setInsertionPointToStart(block);
+    forgetLane();
+    scf::YieldOp::create(b, loc, body(wide));
+  }
+  forgetLane();
+  return llvm::to_vector_of<Value>(branch.getResults());
+}
+
+// The low or high 16 bits of a word as fp32: bf16 (1) or f16 (2).
+Value Lowering::widen(Value bits, Value element, bool high) {
+  auto [b0, b1] = unpack(b.getBF16Type(), bits);
+  auto [h0, h1] = unpack(b.getF16Type(), bits);
+  return select(eq(element, 2), high ? h1 : h0, high ? b1 : b0);
+}
+
+void Lowering::lowerLoad(LoadOp op) { regs[op.getFrag()] = cast<FragType>(op.getType()).dim(0) == 1 ? loadRow(op) : loadMatrix(op); }
+
+// Two tokens a lane, by the warp that works with them; past the chunk's end, zeros.
+SmallVector<Value> Lowering::loadRow(LoadOp op) {
+  Value chunk = op.getChunk(), element = views.at(op.getView()).element;
+  SmallVector<Value> c = regs.at(chunk);
+  SmallVector<Value> index = flat(op.getIndex());
+  int64_t chosen = 0;
+  role.walk([&](OneWarpOp o) { chosen = o->getAttrOfType<IntegerAttr>("warp").getInt(); });
+  return ifWide(op.getView(), SmallVector<Type>(2, b.getF32Type()), [&](bool full) {
+    Value token = shl(lane(), 1), mine = eq(roleWarp, chosen);
+    SmallVector<Value> out;
+    for (int64_t e = 0; e < 2; ++e) {
+      Value t = add(token, e);
+      SmallVector<Value> where{add(c[0], t)};
+      llvm::append_range(where, index);
+      Value valid = arith::AndIOp::create(b, loc, mine, cmp(arith::CmpIPredicate::slt, t, c[1]));
+      Value at = elementAddress(op.getView(), where, {}, full ? 4 : 2);
+      Value v = ::sm::LoadGlobalOp::create(b, loc, TypeRange{full ? Type(b.getF32Type()) : b.getI32Type()}, at, valid, !full).getResult(0);
+      out.push_back(full ? v : widen(v, element, false));
+    }
+    return out;
+  });
+}
+
+namespace {
+// Element offsets of a thread's registers in the last two axes: rows + 8h, columns 8j + b.
+struct Place {
+  int64_t row, column;
+};
+Place placeOf(int64_t r) { return {r / 2 % 2 * 8, r / 4 * 8 + r % 2}; }
+} // namespace
+
+SmallVector<Value> Lowering::loadMatrix(LoadOp op) {
+  auto type = cast<FragType>(op.getType());
+  ViewRef &view = views.at(op.getView());
+  int64_t n = registersOf(type);
+  bool pairs = !view.strides.back(); // the columns of a row are contiguous
+  SmallVector<Value> index = flat(op.getIndex());
+  return ifWide(op.getView(), SmallVector<Type>(n, b.getF32Type()), [&](bool full) {
+    int64_t bytes = full ? 4 : 2;
+    Value l = lane(), w = warpInCopy(), there = cmp(arith::CmpIPredicate::ne, view.pointer, i64(0));
+    Value row = add(add(index[2], shl(w, 4)), shr(l, 2)), column = add(index[3], shl(andi(l, 3), 1));
+    Value origin = elementAddress(op.getView(), ValueRange(index).take_front(2), {row, column}, bytes);
+    auto at = [&](Place p) {
+      Value rows = view.strides[2] ? mul(view.strides[2], p.row * bytes) : i64(p.row * bytes);
+      Value columns = view.strides[3] ? mul(view.strides[3], p.column * bytes) : i64(p.column * bytes);
+      return add(add(origin, rows), columns);
+    };
+    SmallVector<Value> out;
+    for (int64_t r = 0; r < n; r += pairs ? 2 : 1) {
+      SmallVector<Type> types(pairs && full ? 2 : 1, full ? Type(b.getF32Type()) : b.getI32Type());
+      auto load = ::sm::LoadGlobalOp::create(b, loc, types, at(placeOf(r)), there, !full && !pairs);
+      if (full) {
+        llvm::append_range(out, load.getValues());
+        continue;
+      }
+      out.push_back(widen(load.getResult(0), view.element, false));
+      if (pairs) out.push_back(widen(load.getResult(0), view.element, true));
+    }
+    return out;
+  });
+}
+
+void Lowering::lowerStore(StoreOp op) {
+  auto type = cast<FragType>(op.getFrag().getType());
+  ViewRef &view = views.at(op.getView());
+  SmallVector<Value> v = regs.at(op.getFrag()), index = flat(op.getIndex());
+  int64_t n = registersOf(type);
+  bool pairs = !view.strides.back();
+  ifWide(op.getView(), {}, [&](bool full) {
+    int64_t bytes = full ? 4 : 2;
+    Value l = lane(), w = warpInCopy(), there = cmp(arith::CmpIPredicate::ne, view.pointer, i64(0));
+    Value row = add(add(index[2], shl(w, 4)), shr(l, 2)), column = add(index[3], shl(andi(l, 3), 1));
+    Value origin = elementAddress(op.getView(), ValueRange(index).take_front(2), {row, column}, bytes);
+    for (int64_t r = 0; r < n; r += pairs ? 2 : 1) {
+      Place p = placeOf(r);
+      Value rows = view.strides[2] ? mul(view.strides[2], p.row * bytes) : i64(p.row * bytes);
+      Value columns = view.strides[3] ? mul(view.strides[3], p.column * bytes) : i64(p.column * bytes);
+      Value at = add(add(origin, rows), columns);
+      SmallVector<Value> words{v[r]};
+      if (full && pairs) words.push_back(v[r + 1]);
+      if (!full) {
+        Value hi = pairs ? v[r + 1] : v[r];
+        words = {select(eq(view.element, 2), pack(b.getF16Type(), v[r], hi), pack(b.getBF16Type(), v[r], hi))};
+      }
+      ::sm::StoreGlobalOp::create(b, loc, words, at, there, !full && !pairs);
+    }
+    return SmallVector<Value>();
+  });
+}
+
+// One thread of the role's first copy writes to the block's row of stamps.
+void Lowering::lowerStamp(Operation &op) {
+  Value view = op.getOperand(isa<StampOp>(op) ? 0 : 1);
+  int64_t slot = isa<StampOp>(op) ? cast<StampOp>(op).getSlot() : cast<RecordOp>(op).getSlot();
+  ViewRef &v = views.at(view);
+  forgetLane();
+  Value mine = arith::AndIOp::create(b, loc, arith::AndIOp::create(b, loc, eq(roleWarp, 0), isLane0()), eq(copy, 0));
+  Value block = ::sm::BlockOp::create(b, loc, b.getI32Type());
+  Value row = add(v.pointer, mul(mul(wide(block), v.strides[0]), 8));
+  auto put = [&](Value value, int64_t column) {
+    ::sm::StoreGlobalOp::create(b, loc, ValueRange{value}, add(row, 8 * column), mine, false);
+  };
+  if (auto record = dyn_cast<RecordOp>(op)) {
+    put(wide(regs.at(record.getValue())[0]), slot);
+    return;
+  }
+  put(::sm::ClockOp::create(b, loc), slot);
+  put(::sm::TimerOp::create(b, loc), slot + 3);
+}

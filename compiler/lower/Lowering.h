@@ -1,0 +1,190 @@
+// convert-tile-to-sm, one kernel at a time. The walk follows the text: what it emits stands in the order of the template.
+#pragma once
+#include "compiler/tile/Layout.h"
+#include "dialects/sm/Sm.h"
+#include "dialects/tile/Tile.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace tile {
+using mlir::Block;
+using mlir::DenseMap;
+using mlir::LogicalResult;
+using mlir::Operation;
+using mlir::SmallVector;
+using mlir::Type;
+using mlir::Value;
+using mlir::ValueRange;
+
+struct ViewRef {
+  Value map, pointer, element; // parameters; null where the kernel does not use them
+  SmallVector<Value> strides;  // by axis; null for the unit axis
+};
+
+// Position in rings that a role moves in step: slot index and the parity of its current use.
+struct Track {
+  int64_t depth, step;
+  DenseMap<Block *, Operation *> last; // in each block that moves the rings, the op behind which the position advances
+  Value stage, parity;
+};
+
+// A slot held by a get, and the registers its reads filled: the release must not overtake them.
+struct Held {
+  SmallVector<Value> loaded;
+  bool generic = false;
+};
+
+struct InFlight {
+  Value product;  // the tile.mma's result
+  Value operand;  // A, where it is a fragment
+};
+
+class Lowering {
+public:
+  Lowering(KernelOp kernel) : kernel(kernel), b(kernel.getContext()), loc(kernel.getLoc()) {}
+  LogicalResult run();
+
+private:
+  // ConvertTileToSm.cpp: structure
+  LogicalResult lowerBlock(Block &block);
+  LogicalResult lowerOp(Operation &op);
+  void declareArguments(SmallVector<mlir::NamedAttribute> &attrs);
+  void prologue();
+  LogicalResult lowerRole(RoleOp role);
+  LogicalResult lowerRoles();
+  // Control.cpp: loops, branches, regions
+  LogicalResult lowerForeach(ForeachOp op);
+  LogicalResult lowerFor(mlir::scf::ForOp op);
+  LogicalResult lowerIf(mlir::scf::IfOp op);
+  LogicalResult lowerPerWarp(PerWarpOp op);
+  LogicalResult lowerOneWarp(OneWarpOp op);
+  LogicalResult lowerTurn(TurnOp op);
+  LogicalResult lowerShare(ShareOp op);
+  void lowerClear(ClearOp op);
+  void lowerScalar(Operation &op);
+  void branchOnCopy(llvm::function_ref<void(int64_t copy)> body);
+  // Rings.cpp
+  void findTracks(RoleOp role);
+  void startTracks();
+  void advance(Operation *op);
+  SmallVector<Value *> movedIn(Operation *within);
+  LogicalResult lowerPut(PutOp op);
+  void lowerGet(GetOp op);
+  void lowerRelease(ReleaseOp op);
+  void bindSlot(Value ring, ValueRange bufs);
+  Value slotBarrier(Value ring, llvm::StringRef which);
+  void roleSync();
+  // Memory.cpp: shared memory
+  void lowerRead(ReadOp op);
+  void lowerWrite(WriteOp op);
+  void lowerWriteBlocks(WriteBlocksOp op);
+  void lowerAny(AnyOp op);
+  void lowerSub(SubOp op);
+  Value blockAddress(Value buf, Value rowBlock, int64_t columnBlock);
+  Value transposedAddress(Value buf, int64_t tokenBlock);
+  Value scratchAddress(Value rowBlock, int64_t offset);
+  Value blockOffset();
+  // Global.cpp: global memory
+  void lowerCopyIn(CopyInOp op);
+  void lowerCopyOut(CopyOutOp op);
+  void lowerLoad(LoadOp op);
+  void lowerStore(StoreOp op);
+  void lowerStamp(Operation &op);
+  SmallVector<Value> coordinates(Value column, Value head, Value chunk);
+  Value elementAddress(Value view, ValueRange index, llvm::ArrayRef<Value> inner, int64_t bytes);
+  SmallVector<Value> loadRow(LoadOp op);
+  SmallVector<Value> loadMatrix(LoadOp op);
+  SmallVector<Value> ifWide(Value view, mlir::TypeRange types, llvm::function_ref<SmallVector<Value>(bool wide)> body);
+  Value widen(Value bits, Value element, bool high);
+  // Products.cpp
+  LogicalResult lowerMma(MmaOp op);
+  LogicalResult lowerWait(WaitOp op);
+  void lowerBlockMma(BlockMmaOp op);
+  Value descriptor(Value buf, bool transposed);
+  SmallVector<Value> liveAcross(WaitOp op);
+  // Elementwise.cpp
+  LogicalResult lowerElementwise(Operation &op);
+  void lowerLower(LowerOp op);
+  void lowerCumsum(CumsumOp op);
+  void lowerLast(LastOp op);
+  void lowerConvert(ConvertOp op);
+  // Inverse.cpp
+  void lowerSolveBlocks(SolveBlocksOp op);
+
+  // Fragments: registers a thread holds.
+  int64_t registersOf(FragType t) const;
+  unsigned widthOf(Type t) const;
+  SmallVector<Type> typesOf(Type t) const;
+  SmallVector<Value> flat(ValueRange values);
+  void bind(ValueRange values, ValueRange flat);
+  Value canonical(Value pending);
+
+  // Scalars.
+  Value i32(int64_t v) { return mlir::arith::ConstantIntOp::create(b, loc, v, 32); }
+  Value i64(int64_t v) { return mlir::arith::ConstantIntOp::create(b, loc, v, 64); }
+  Value f32(float v) { return mlir::arith::ConstantFloatOp::create(b, loc, b.getF32Type(), llvm::APFloat(v)); }
+  Value yes() { return mlir::arith::ConstantIntOp::create(b, loc, 1, 1); }
+  Value add(Value x, Value y) { return mlir::arith::AddIOp::create(b, loc, x, y); }
+  Value add(Value x, int64_t y) { return y ? add(x, x.getType().isInteger(64) ? i64(y) : i32(y)) : x; }
+  Value sub(Value x, Value y) { return mlir::arith::SubIOp::create(b, loc, x, y); }
+  Value mul(Value x, Value y) { return mlir::arith::MulIOp::create(b, loc, x, y); }
+  Value mul(Value x, int64_t y) { return y == 1 ? x : mul(x, x.getType().isInteger(64) ? i64(y) : i32(y)); }
+  Value shl(Value x, int64_t y) { return y ? Value(mlir::arith::ShLIOp::create(b, loc, x, i32(y))) : x; }
+  Value shr(Value x, int64_t y) { return mlir::arith::ShRUIOp::create(b, loc, x, i32(y)); }
+  Value andi(Value x, int64_t y) { return mlir::arith::AndIOp::create(b, loc, x, i32(y)); }
+  Value ori(Value x, Value y) { return mlir::arith::OrIOp::create(b, loc, x, y); }
+  Value xori(Value x, Value y) { return mlir::arith::XOrIOp::create(b, loc, x, y); }
+  Value xori(Value x, int64_t y) { return y ? xori(x, i32(y)) : x; }
+  Value cmp(mlir::arith::CmpIPredicate p, Value x, Value y) { return mlir::arith::CmpIOp::create(b, loc, p, x, y); }
+  Value eq(Value x, int64_t y) { return cmp(mlir::arith::CmpIPredicate::eq, x, x.getType().isInteger(64) ? i64(y) : i32(y)); }
+  Value select(Value c, Value x, Value y) { return mlir::arith::SelectOp::create(b, loc, c, x, y); }
+  Value wide(Value x) { return mlir::arith::ExtSIOp::create(b, loc, b.getI64Type(), x); }
+  Value asInt(Value x) { return x.getType().isF32() ? Value(mlir::arith::BitcastOp::create(b, loc, b.getI32Type(), x)) : x; }
+  Value asFloat(Value x) { return mlir::arith::BitcastOp::create(b, loc, b.getF32Type(), x); }
+
+  // The thread's place in its role. Read afresh in each stretch of straight code: at 64 registers an address that LLVM keeps
+  // around the loop is a spill.
+  Value lane();
+  Value warpInCopy();
+  Value isLane0() { return eq(lane(), 0); }
+  void forgetLane() { laneNow = warpNow = {}; }
+  // Emits into a region; what was cached outside may not be used behind it.
+  template <class F> LogicalResult inside(Block *block, F body);
+
+  static ::sm::Half half(Type t) { return t.isF16() ? ::sm::Half::F16 : ::sm::Half::BF16; }
+  Value pack(Type t, Value lo, Value hi) { return ::sm::PackOp::create(b, loc, half(t), lo, hi); }
+  std::pair<Value, Value> unpack(Type t, Value v) {
+    auto op = ::sm::UnpackOp::create(b, loc, half(t), v);
+    return {op.getLo(), op.getHi()};
+  }
+
+  KernelOp kernel;
+  mlir::OpBuilder b;
+  mlir::Location loc;
+  int64_t chunk = 0; // tokens
+  Value base; // of shared memory
+  Value warp; // in the block
+  // Of the role being lowered.
+  RoleOp role;
+  Value copy, roleWarp, turnOffset; // turnOffset: this copy's first iteration of the next item's share
+  int64_t copies = 1, warps = 4;
+  std::optional<int64_t> staticWarp; // inside per_warp
+  Value laneNow, warpNow;
+  std::vector<std::unique_ptr<Track>> tracks;
+  DenseMap<Value, Track *> trackOf; // by ring
+  SmallVector<InFlight> inFlight;
+  // What the template's values have become.
+  DenseMap<Value, SmallVector<Value>> regs;  // scalars, fragments, spans (begin, end), chunks (first, valid), products
+  DenseMap<Value, Value> address;            // buffers: of the slot or box, in shared memory
+  DenseMap<Value, ViewRef> views;
+  DenseMap<Value, SmallVector<Value>> work;  // items: cu_seqlens, cu_wide, sequences, length, tokens, heads, ratio
+  DenseMap<Value, Value> alias;              // products that left a turn
+  DenseMap<Value, Held> held;                // by ring
+  DenseMap<Value, Value> slotOf;             // buffer to ring
+};
+} // namespace tile

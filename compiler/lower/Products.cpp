@@ -1,0 +1,144 @@
+// convert-tile-to-sm: products on the tensor cores and the waits that make them readable.
+#include "compiler/lower/Lowering.h"
+using namespace mlir;
+using namespace tile;
+
+// Low word of a shared-memory matrix descriptor (PTX ISA, "Matrix Descriptor Format"): address and, for a transposed operand,
+// the distance between boxes of 64 columns; both in units of 16 bytes.
+Value Lowering::descriptor(Value buf, bool transposed) {
+  int64_t leading = transposed ? boxBytes(cast<BufType>(buf.getType())) / 16 : 1;
+  return ori(shr(address.at(buf), 4), i32(leading << 16));
+}
+
+// Descriptor of k-step kk: 16 columns on in a tile stored [n, k]; 16 rows on in one stored [k, n].
+static int64_t stepOffset(BufType t, bool transposed, int64_t kk) {
+  return transposed ? kk * 16 * rowBytes / 16 : kk / 4 * (boxBytes(t) / 16) + kk % 4 * 2;
+}
+
+LogicalResult Lowering::lowerMma(MmaOp op) {
+  auto bType = cast<BufType>(op.getB().getType());
+  auto dType = dyn_cast<FragType>(op.getD().getType().getValue());
+  if (!dType || dType.dim(0) != 16 * warps || warps != 4) return op.emitOpError("expected 64 rows, four warps, and registers to accumulate in");
+  if (!isTile(bType)) return op.emitOpError("expected a right operand at least 64 columns wide, got ") << bType;
+  bool transB = !op.getTransB(); // stored [k, n]: MN-major
+  int64_t n = dType.dim(1), steps = (transB ? bType.dim(0) : bType.dim(1)) / 16;
+  bool fromRegisters = isa<FragType>(op.getA().getType());
+  if (!fromRegisters && op.getTransA()) return op.emitOpError("has no lowering for a transposed left operand in a buffer");
+  SmallVector<Value> acc = op.getC() ? regs.at(canonical(op.getC())) : SmallVector<Value>();
+  bool ownsAcc = op.getC() && isa<FragType>(op.getC().getType());
+  // R2: operands enter through the fence. What an older product still reads has entered already.
+  auto reads = [&](const InFlight &p) { return p.operand == op.getA(); };
+  bool enters = fromRegisters && llvm::none_of(inFlight, reads);
+  SmallVector<Value> through;
+  if (enters) through = regs.at(op.getA());
+  size_t operands = through.size();
+  if (ownsAcc) llvm::append_range(through, acc);
+  Value descA = fromRegisters ? Value() : descriptor(op.getA(), false), descB = descriptor(op.getB(), transB);
+  auto fence = ::sm::WgmmaFenceOp::create(b, loc, ValueRange(through).getTypes(), through);
+  ValueRange fenced = fence.getResults();
+  if (enters) regs[op.getA()] = llvm::to_vector_of<Value>(fenced.take_front(operands));
+  if (ownsAcc) acc = llvm::to_vector_of<Value>(fenced.drop_front(operands));
+
+  // B is zero above the diagonal: the first half of the columns needs the first half of the steps. Two shapes on one
+  // accumulator would serialise (C7511), so an accumulator that another product began is not halved.
+  bool halves = op.getLower() && !op.getC() && n == 64 && steps == 4 && !transB;
+  SmallVector<Value> d(n / 2);
+  for (int64_t part = halves ? 1 : 0; part >= 0; --part) {
+    int64_t columns = halves ? n / 2 : n, count = halves && part == 0 ? steps / 2 : steps, first = part * columns;
+    SmallVector<Value> partial = acc;
+    for (int64_t kk = 0; kk < count; ++kk) {
+      SmallVector<Value> a;
+      if (fromRegisters) a = llvm::to_vector_of<Value>(ArrayRef(regs[op.getA()]).slice(4 * kk, 4));
+      Value stepA = descA ? add(descA, stepOffset(cast<BufType>(op.getA().getType()), false, kk)) : Value();
+      Value stepB = add(descB, stepOffset(bType, transB, kk) + first * rowBytes / 16);
+      auto product = ::sm::WgmmaOp::create(b, loc, SmallVector<Type>(columns / 2, b.getF32Type()), partial, a, stepA, stepB, columns,
+                                           half(bType.getElement()), false, transB);
+      partial = llvm::to_vector_of<Value>(product.getD());
+    }
+    llvm::copy(partial, d.begin() + first / 2);
+  }
+  ::sm::WgmmaCommitOp::create(b, loc);
+  regs[op.getD()] = d;
+  inFlight.push_back({op.getD(), fromRegisters ? op.getA() : Value()});
+  forgetLane();
+  return success();
+}
+
+// Fragments that were computed before the wait and are used behind it: they pass through it, so that work meant for the
+// product's shadow stays there.
+SmallVector<Value> Lowering::liveAcross(WaitOp wait) {
+  SmallVector<Value> live;
+  Block *block = wait->getBlock();
+  for (Operation &op : *block) {
+    if (&op == wait.getOperation()) break;
+    if (!isa<MulOp, AddOp, SubFOp>(op)) continue;
+    auto type = cast<FragType>(op.getResult(0).getType());
+    if (type.dim(0) == 1 || type.dim(1) == 1) continue;
+    if (llvm::any_of(op.getUsers(), [&](Operation *user) { return wait->isBeforeInBlock(block->findAncestorOpInBlock(*user)); }))
+      live.push_back(op.getResult(0));
+  }
+  return live;
+}
+
+LogicalResult Lowering::lowerWait(WaitOp op) {
+  Value product = canonical(op.getPending());
+  auto leaves = op->getAttrOfType<IntegerAttr>("leaves");
+  if (!leaves) { // retired before
+    regs[op.getValue()] = regs.at(product);
+    return success();
+  }
+  size_t retired = inFlight.size() - leaves.getInt();
+  SmallVector<Value> tied; // template values whose registers pass through
+  for (auto [i, p] : llvm::enumerate(inFlight)) {
+    if (i >= retired) break;
+    tied.push_back(p.product);
+    bool readOn = llvm::any_of(ArrayRef(inFlight).drop_front(retired), [&](const InFlight &q) { return q.operand == p.operand; });
+    if (p.operand && !readOn && !llvm::is_contained(tied, p.operand)) tied.push_back(p.operand);
+  }
+  llvm::append_range(tied, liveAcross(op));
+  SmallVector<Value> values = flat(tied);
+  auto wait = ::sm::WgmmaWaitOp::create(b, loc, ValueRange(values).getTypes(), leaves.getInt(), values);
+  ValueRange results = wait.getResults();
+  for (Value v : tied) {
+    SmallVector<Value> &r = regs[v];
+    r = llvm::to_vector_of<Value>(results.take_front(r.size()));
+    results = results.drop_front(r.size());
+  }
+  inFlight.erase(inFlight.begin(), inFlight.begin() + retired);
+  regs[op.getValue()] = regs.at(product);
+  forgetLane();
+  return success();
+}
+
+// One warp, 16x16 times 16x16: two tiles of eight columns. A block outside the matrix is zero.
+void Lowering::lowerBlockMma(BlockMmaOp op) {
+  int64_t w = *staticWarp, i = op.getI(), j = op.getJ();
+  SmallVector<Value> c;
+  if (op.getC()) c = regs.at(op.getC());
+  if (c.empty()) c.assign(8, f32(0));
+  if (w - i - j < 0) {
+    regs[op.getD()] = c;
+    return;
+  }
+  auto blockOf = [&](Value frag, int64_t diagonal) {
+    SmallVector<Value> &r = regs.at(frag);
+    int64_t column = cast<FragType>(frag.getType()).dim(1) == 16 ? 0 : w - diagonal;
+    return llvm::to_vector_of<Value>(ArrayRef(r).slice(4 * column, 4));
+  };
+  SmallVector<Value> a = blockOf(op.getA(), i), operand;
+  if (isa<FragType>(op.getB().getType())) {
+    for (Value v : blockOf(op.getB(), j))
+      operand.push_back(::sm::MovmatrixOp::create(b, loc, v));
+  } else {
+    forgetLane();
+    int64_t offset = op.getB().getDefiningOp()->getAttrOfType<IntegerAttr>("offset").getInt();
+    Value at = add(scratchAddress(i32(w - i), offset), blockOffset());
+    operand = llvm::to_vector_of<Value>(::sm::LdmatrixOp::create(b, loc, SmallVector<Type>(4, b.getI32Type()), at, true).getValues());
+  }
+  SmallVector<Value> d;
+  for (int64_t tile = 0; tile < 2; ++tile) {
+    auto mma = ::sm::MmaOp::create(b, loc, a, ValueRange(operand).slice(2 * tile, 2), ValueRange(c).slice(4 * tile, 4), ::sm::Half::F16);
+    llvm::append_range(d, mma->getResults());
+  }
+  regs[op.getD()] = d;
+}

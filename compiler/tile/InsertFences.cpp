@@ -1,0 +1,55 @@
+// tile-insert-fences: what products and bulk copies read was written by the generic proxy; what other warps read, by this one.
+#include "compiler/tile/Passes.h"
+#include "dialects/tile/Tile.h"
+#include "mlir/IR/BuiltinOps.h"
+using namespace mlir;
+using namespace tile;
+
+namespace tile {
+#define GEN_PASS_DEF_INSERTFENCESPASS
+#include "compiler/tile/Passes.h.inc"
+} // namespace tile
+
+namespace {
+struct InsertFences : tile::impl::InsertFencesPassBase<InsertFences> {
+  static bool readByAsyncProxy(Value ring) {
+    for (Operation *user : ring.getUsers())
+      if (auto get = dyn_cast<GetOp>(user))
+        for (Value buf : get.getBufs())
+          if (llvm::any_of(buf.getUsers(), llvm::IsaPred<MmaOp, CopyOutOp>)) return true;
+    return false;
+  }
+  static void fence(PutOp put) {
+    bool writes = put.walk([](Operation *op) {
+                       return isa<WriteOp, WriteBlocksOp>(op) ? WalkResult::interrupt() : WalkResult::advance();
+                     }).wasInterrupted();
+    if (!writes || !readByAsyncProxy(put.getRing())) return;
+    OpBuilder b = OpBuilder::atBlockEnd(&put.getBody().front());
+    FenceOp::create(b, put.getLoc());
+  }
+
+  // Scratch rows are written by their own warp and read by others. Between turns of the loop around, whoever reads is ahead of
+  // whoever writes: the scan starts as if others' rows had just been read.
+  static void synchronise(PerWarpOp region) {
+    bool written = false, read = true;
+    for (Operation &op : region.getBody().front()) {
+      auto scratch = [](Value v) { return isa_and_nonnull<ScratchOp>(v.getDefiningOp()); };
+      auto mma = dyn_cast<BlockMmaOp>(op);
+      auto write = dyn_cast<WriteOp>(op);
+      bool reads = mma && mma.getI() > 0 && scratch(mma.getB());
+      bool writes = isa<SolveBlocksOp>(op) || (write && scratch(write.getBuf()));
+      if ((reads && written) || (writes && read)) {
+        OpBuilder b(&op);
+        SyncOp::create(b, op.getLoc());
+        written = read = false;
+      }
+      read |= reads;
+      written |= writes;
+    }
+  }
+  void runOnOperation() override {
+    getOperation().walk([](PutOp put) { fence(put); });
+    getOperation().walk([](PerWarpOp region) { synchronise(region); });
+  }
+};
+} // namespace

@@ -1,0 +1,61 @@
+// tile-place-roles: which warps run which role, with how many registers, and which named barriers they use.
+#include "compiler/tile/Passes.h"
+#include "dialects/tile/Tile.h"
+#include "mlir/IR/BuiltinOps.h"
+using namespace mlir;
+using namespace tile;
+
+namespace tile {
+#define GEN_PASS_DEF_PLACEROLESPASS
+#include "compiler/tile/Passes.h.inc"
+} // namespace tile
+
+namespace {
+struct PlaceRoles : tile::impl::PlaceRolesPassBase<PlaceRoles> {
+  using PlaceRolesPassBase::PlaceRolesPassBase;
+
+  // The warp of a role with the fewest blocks of a triangular inverse to multiply.
+  static int64_t idlestWarp(RoleOp role) {
+    int64_t best = 0, least = INT64_MAX;
+    for (int64_t w = 0; w < intOf(role.getWarps()); ++w) {
+      int64_t work = 0;
+      role.walk([&](BlockMmaOp op) { work += w - int64_t(op.getI() + op.getJ()) >= 0; });
+      if (work < least) best = w, least = work;
+    }
+    return best;
+  }
+
+  LogicalResult place(KernelOp kernel) {
+    OpBuilder b(kernel);
+    int64_t warp = 0, total = 0, barrier = 1; // 0 is the block's
+    for (auto role : kernel.getBody().getOps<RoleOp>()) {
+      int64_t regs = intOf(role.getRegisters()), warps = intOf(role.getWarps()), copies = intOf(role.getCopies());
+      if (regs % 8 || regs < 24 || regs > 248)
+        return role.emitError("role '") << role.getName()
+                                        << "' expected a register budget in 24..248, a multiple of 8, got " << regs;
+      if (warps % 4)
+        return role.emitError("role '") << role.getName() << "' expected whole warpgroups of 4 warps, got " << warps;
+      role->setAttr("first_warp", b.getI64IntegerAttr(warp));
+      role->setAttr("barrier", b.getI64IntegerAttr(barrier));
+      barrier += copies;
+      if (copies > 1 && role.walk([](TurnOp) { return WalkResult::interrupt(); }).wasInterrupted()) {
+        role->setAttr("turn_barrier", b.getI64IntegerAttr(barrier));
+        barrier += copies;
+      }
+      role.walk([&](OneWarpOp op) { op->setAttr("warp", b.getI64IntegerAttr(idlestWarp(role))); });
+      warp += warps * copies;
+      total += warps * copies * 32 * regs;
+    }
+    if (warp > 32) return kernel.emitError("roles need ") << warp << " warps, a block has 32";
+    if (barrier > 16) return kernel.emitError("roles need ") << barrier << " named barriers, a block has 16";
+    if (total > registers)
+      return kernel.emitError("roles need ") << total << " registers, the SM has " << int64_t(registers);
+    kernel->setAttr("threads", b.getI64IntegerAttr(warp * 32));
+    return success();
+  }
+  void runOnOperation() override {
+    for (auto kernel : getOperation().getOps<KernelOp>())
+      if (failed(place(kernel))) return signalPassFailure();
+  }
+};
+} // namespace

@@ -1,0 +1,303 @@
+// Forward of the chunked gated delta rule on Hopper. The dialect is described in dialects/tile/Tile.td.
+//
+// S [K,V] the state, G the cumulative gate of a chunk (log2), a = 2^(G_C - G) kept above 2^floor, b = a 2^G. The gates leave the products:
+//   T = (I + strict_tril(beta_i k_i.k_j))^-1 diag(beta)    P = scale/a_i tril(q_i.k_j)    W = a V - b K S    U = T W
+//   O = scale 2^G (Q S) + P U    S' = 2^G_C S + K^T U
+// The state is kept transposed in registers: a copy of role @state owns `rows` rows of S^T for the whole sequence,
+// and the left operand of every product on its chain is the previous accumulator, converted in place.
+//
+// Order of the data: global -> @aux -> kq, gates, t, p, v -> @state -> global. The copies of @aux take the chunks by turns.
+
+// What the roles hold in registers (rows = V rows of one state copy).
+!state  = !tile.frag<[rows, K], f32>        // S^T
+!stateh = !tile.frag<[rows, K], io>
+!acc    = !tile.frag<[rows, chunk], f32>    // (K S)^T, W^T, U^T, O^T
+!acch   = !tile.frag<[rows, chunk], io>
+!wh     = !tile.frag<[rows, chunk], tw>
+!sq     = !tile.frag<[chunk, chunk], f32>   // K K^T, Q K^T, P
+!sqh    = !tile.frag<[chunk, chunk], f16>
+!blk    = !tile.frag<[chunk, 16], f32>      // one block diagonal of a [chunk, chunk] matrix
+!blkh   = !tile.frag<[chunk, 16], f16>
+!row    = !tile.frag<[1, chunk], f32>       // one value a token, broadcast down the rows
+!col    = !tile.frag<[chunk, 1], f32>
+!one    = !tile.frag<[1, 1], f32>
+
+// What lies in shared memory.
+!kb   = !tile.buf<[chunk, K], io>
+!vb   = !tile.buf<[chunk, V / split], io>
+!vh   = !tile.buf<[chunk, rows], io>
+!tb   = !tile.buf<[chunk, chunk], tw>
+!pb   = !tile.buf<[chunk, chunk], io>
+!bb   = !tile.buf<[chunk, 16], f16>
+!rowb = !tile.buf<[1, chunk], f32>
+
+// The rings.
+!kq    = !tile.ring<!kb, !kb>                                          // K, Q
+!v     = !tile.ring<!vb>                                               // V
+!gates = !tile.ring<!rowb, !rowb, !rowb, !rowb, !rowb, !rowb>          // a, b, scale 2^G, 1/a, left, beta
+!t     = !tile.ring<!tb>                                               // T
+!p     = !tile.ring<!pb>                                               // P
+!out   = !tile.ring<!vh>                                               // O
+
+// What lies in global memory.
+!qv   = !tile.view<[?, ?, K], io>           // [tokens, heads, K]
+!vv   = !tile.view<[?, ?, V], io>
+!gv   = !tile.view<[?, ?], any>             // [tokens, v heads]
+!sv   = !tile.view<[?, ?, V, K], any, unit v_first ? 3 : 2>   // [sequences, v heads, V, K]: which axis is contiguous
+!clk  = !tile.view<[?, 8], i64>             // [blocks, clock stamps]
+!work = !tile.items<split, V / split>       // tokens, sequence, k head, v head, first V column
+
+tile.template @forward {
+  // The operator's key.
+  tile.param @K in [64, 96, 128]
+  tile.param @V in [64, 128, 192]
+  tile.param @chunk in [64] = 64
+  tile.param @io in [bf16, f16] = bf16
+  tile.param @v_first in [0, 1] = 0          // layout of the states in global memory
+  tile.param @profile in [0, 1] = 0          // write clock stamps
+  // Accuracy: T and W limit it, by their element type.
+  tile.param @tw in [bf16, f16] = bf16
+  // The schedule: chosen per target, never by the caller.
+  tile.param @split in [1, 2, 3] = 1         // blocks that share one head's V
+  tile.param @aux in [1, 2, 3] = 2           // chunks in work ahead of the chain
+  tile.param @kq_depth = 3
+  tile.param @v_depth = 2
+  tile.param @t_depth = 3
+  tile.param @out_depth = 2
+  tile.param @state_regs = 192
+  tile.param @aux_regs = 64
+
+  tile.let @rows = 64
+  tile.let @states = V / (split * rows)      // state warpgroups in a block
+  tile.let @near = tw eq f16 or io eq f16    // W and U hold a, P holds 1/a: fp16 has not the range of 2^-100
+  tile.let @floor = near ? -8 : -100
+  tile.require chunk mod 16 eq 0 else "the inverse works on 16x16 blocks"
+
+  // t = (diag(1/beta) + strict_tril(A))^-1 by block diagonals: i is the blocks (w, w-i), warp w owns block row w.
+  // With D the inverses of the diagonal blocks and E = -D A off the diagonal, t = (I + E + E^2 + E^3) D:
+  // one exchange between warps, then products that depend on each other three deep.
+  tile.proc @inverse(%A: !sq, %beta: !row, %t: !tb) {
+    %d = tile.scratch : !bb
+    %e1 = tile.scratch : !bb
+    %e2 = tile.scratch : !bb
+    %D = tile.solve_blocks %A over %beta : !sq, !row
+    %Dh = tile.convert %D : !blk to !blkh
+    %Nh = tile.neg %Dh : !blkh
+    %Ah = tile.convert %A : !sq to !sqh
+    %E1 = tile.block_mma %Nh at 0, %Ah at 1 : !blkh, !sqh           // own block row: in registers
+    %E2 = tile.block_mma %Nh at 0, %Ah at 2 : !blkh, !sqh
+    %E3 = tile.block_mma %Nh at 0, %Ah at 3 : !blkh, !sqh
+    %E1h = tile.convert %E1 : !blk to !blkh
+    %E2h = tile.convert %E2 : !blk to !blkh
+    tile.write %Dh to %d : !blkh to !bb
+    tile.write %E1h to %e1 : !blkh to !bb
+    tile.write %E2h to %e2 : !blkh to !bb
+    %Q2 = tile.block_mma %E1h at 1, %e1 at 1 into %E2 : !blkh, !bb into !blk   // the exchange: rows w-1, w-2, w-3 are read
+    %Q3a = tile.block_mma %E1h at 1, %e2 at 2 into %E3 : !blkh, !bb into !blk
+    %Q2h = tile.convert %Q2 : !blk to !blkh
+    %Q3 = tile.block_mma %Q2h at 2, %e1 at 1 into %Q3a : !blkh, !bb into !blk
+    %Q3h = tile.convert %Q3 : !blk to !blkh
+    %T1 = tile.block_mma %E1h at 1, %d at 0 : !blkh, !bb
+    %T2 = tile.block_mma %Q2h at 2, %d at 0 : !blkh, !bb
+    %T3 = tile.block_mma %Q3h at 3, %d at 0 : !blkh, !bb
+    tile.write_blocks %D to %t at 0 : !blk to !tb
+    tile.write_blocks %T1 to %t at 1 : !blk to !tb
+    tile.write_blocks %T2 to %t at 2 : !blk to !tb
+    tile.write_blocks %T3 to %t at 3 : !blk to !tb
+    tile.yield
+  }
+
+  // Where a chunk decays by more than the floor, what the floor left out stays as a gate: x_ij 2^(left_j - left_i), never above 1.
+  tile.proc @gate_left(%x: !sq, %left: !rowb, %slow: i1) {
+    %y = scf.if %slow -> (!sq) {
+      %li = tile.read trans %left : !rowb
+      %lj = tile.read %left : !rowb
+      %d = tile.sub %lj, %li : !row, !col
+      %dm = tile.lower %d below 0 else -1.0e30 : !sq                // before exp2: no exponent is positive
+      %g = tile.exp2 %dm : !sq
+      %xg = tile.mul %x, %g : !sq, !sq
+      scf.yield %xg : !sq
+    } else { scf.yield %x : !sq }
+    tile.yield %y : !sq
+  }
+
+  tile.kernel @main(%q_in: !qv, %k_in: !qv, %v_in: !vv, %g_in: !gv, %beta_in: !gv, %s_in: !sv, %o_out: !vv, %s_out: !sv,
+                    %clocks: !clk, %scale: f32, %items: !work) {
+    %kq = tile.ring depth(kq_depth) : !kq
+    %v = tile.ring depth(v_depth) : !v
+    %gates = tile.ring depth(t_depth) : !gates
+    %t = tile.ring depth(t_depth) : !t
+    %p = tile.ring depth(t_depth) : !p
+    %c0 = tile.value 0 : i32
+    %c1 = tile.value 1 : i32
+    tile.clear %o_out past %items : !vv, !work
+
+    // -- Everything that does not depend on the state, as far ahead as the rings are deep. A copy loads its own chunks.
+    // Rows past a sequence's end arrive as zeros: g = 0 holds the last gate, beta = 0 writes nothing. No role knows about tails.
+    tile.role @aux warps(chunk / 16) registers(aux_regs) copies(aux) {
+      %log2e = tile.fill 1.44269504 : !row
+      tile.foreach (%span, %seq, %kh, %vh, %v0) in %items : !work {
+        %n = tile.chunks %span
+        %first, %step = tile.share %n
+        %here0 = tile.chunk %span[%first]
+        %g0 = tile.load %g_in[%vh] at %here0 : !gv to !row
+        %beta0 = tile.load %beta_in[%vh] at %here0 : !gv to !row
+        %g_end, %beta_end = scf.for %c = %first to %n step %step iter_args(%g = %g0, %beta = %beta0) -> (!row, !row) : i32 {
+          %here = tile.chunk %span[%c]
+          tile.one_warp {
+            tile.resume "V"
+            tile.put %kq as (%k1, %q1) : !kq {
+              tile.copy_in %k_in[%kh] at %here to %k1 : !qv to !kb
+              tile.copy_in %q_in[%kh] at %here to %q1 : !qv to !kb
+            }
+            %g2 = tile.mul %g, %log2e : !row, !row
+            %G = tile.cumsum %g2 : !row
+            %GC = tile.last %G : !row
+            %la0 = tile.sub %GC, %G : !one, !row
+            %la = tile.at_least %la0, floor : !row
+            %left = tile.sub %la0, %la : !row, !row                 // 0 unless the chunk decays by more than the floor
+            %a = tile.exp2 %la : !row
+            %lb = tile.add %la, %G : !row, !row
+            %b = tile.exp2 %lb : !row
+            %gam = tile.exp2 %G : !row
+            %sgam = tile.scale %gam by %scale : !row
+            %na = tile.neg %la : !row
+            %ia0 = tile.exp2 %na : !row
+            %ia = tile.scale %ia0 by %scale : !row
+            tile.put %gates as (%at, %bt, %sgt, %iat, %lt, %betat) : !gates {
+              tile.write %a to %at : !row to !rowb
+              tile.write %b to %bt : !row to !rowb
+              tile.write %sgam to %sgt : !row to !rowb
+              tile.write %ia to %iat : !row to !rowb
+              tile.write %left to %lt : !row to !rowb
+              tile.write %beta to %betat : !row to !rowb
+            }
+          }
+
+          // T first: the chain waits for it. It is published before P is begun.
+          %kt, %qt = tile.get %kq : !kq
+          %kk_ = tile.mma %kt, trans %kt : !kb, !kb
+          %at, %bt, %sgt, %iat, %lt, %betat = tile.get %gates : !gates
+          %slow = tile.any %lt : !rowb
+          %kk = tile.wait %kk_ : !tile.pending<!sq>
+          tile.put %t as (%tt) : !t {
+            tile.per_warp {
+              %beta_j = tile.read %betat : !rowb
+              %A = tile.call @gate_left(%kk, %lt, %slow) : (!sq, !rowb, i1) -> !sq
+              tile.call @inverse(%A, %beta_j, %tt) : (!sq, !row, !tb) -> ()
+            }
+          }
+
+          // Then P, with the gates of this copy's next chunk on their way.
+          %next = arith.addi %c, %step : i32
+          %there = tile.chunk %span[%next]
+          %g1 = tile.load %g_in[%vh] at %there : !gv to !row
+          %beta1 = tile.load %beta_in[%vh] at %there : !gv to !row
+          %qk_ = tile.mma %qt, trans %kt : !kb, !kb
+          %qk = tile.wait %qk_ : !tile.pending<!sq>
+          tile.release %kq : !kq
+          tile.put %p as (%pt) : !p {
+            tile.per_warp {
+              %qkl = tile.lower %qk below 0 else 0.0 : !sq
+              %qkg = tile.call @gate_left(%qkl, %lt, %slow) : (!sq, !rowb, i1) -> !sq
+              %ia = tile.read trans %iat : !rowb
+              %P = tile.mul %qkg, %ia : !sq, !col
+              tile.write %P to %pt lower : !sq to !pb
+            }
+          }
+          tile.release %gates : !gates
+          tile.defer "V" {                                          // by then the chain has left the slot
+            tile.put %v as (%vt) : !v { tile.copy_in %v_in[%vh, %v0] at %here to %vt : !vv to !vb }
+          }
+          scf.yield %g1, %beta1 : !row, !row
+        }
+      }
+    }
+
+    // -- The chain. The copies own different rows; they meet in the turn and through the depth of the rings.
+    tile.role @state warps(4) registers(state_regs) copies(states) as %half {
+      %out = tile.ring depth(out_depth) : !out
+      %rows = tile.value rows : i32
+      %v1 = arith.muli %half, %rows : i32
+      tile.foreach (%span, %seq, %kh, %vh, %v0) in %items : !work {
+        %n = tile.chunks %span
+        %vg = arith.addi %v0, %v1 : i32
+        %S0 = tile.load %s_in[%seq, %vh, %vg, %c0] : !sv to !state
+        tile.if profile { tile.stamp %clocks at 0 : !clk }
+        %S_end = scf.for %c = %c0 to %n step %c1 iter_args(%S = %S0) -> (!state) : i32 {
+          %here = tile.chunk %span[%c]
+          %Sh = tile.convert %S : !state to !stateh
+          // K S, then Q S, one copy at a time; O of the chunk before leaves its registers in between.
+          %kt, %qt = tile.get %kq : !kq
+          %ks_, %qs_ = tile.turn -> (!tile.pending<!acc>, !tile.pending<!acc>) {
+            %x_ = tile.mma %Sh, trans %kt : !stateh, !kb
+            tile.resume "O"
+            %y_ = tile.mma %Sh, trans %qt : !stateh, !kb
+            tile.yield %x_, %y_ : !tile.pending<!acc>, !tile.pending<!acc>
+          }
+
+          // Meanwhile decay the state. Both products are waited for: V and W need the registers that hold S's operand.
+          %at, %bt, %sgt, %iat, %lt, %betat = tile.get %gates : !gates
+          %b_now = tile.read %bt : !rowb
+          %gamC = tile.last %b_now : !row                           // a is 1 there
+          %Sd = tile.mul %S, %gamC : !state, !one
+          %vt = tile.get %v : !v
+          %ks = tile.wait %ks_ : !tile.pending<!acc>
+          %qs = tile.wait %qs_ : !tile.pending<!acc>
+          %vbox = tile.sub_tile %vt[%c0, %v1] : !vb to !vh
+          %Vh = tile.read trans %vbox : !vh
+          %a = tile.read %at : !rowb
+          %b = tile.read %bt : !rowb
+
+          // W = a V - b K S, U = T W.
+          %V = tile.convert %Vh : !acch to !acc
+          %aV = tile.mul %V, %a : !acc, !row
+          %bks = tile.mul %ks, %b : !acc, !row
+          %W = tile.sub %aV, %bks : !acc, !acc
+          %Wh = tile.convert %W : !acc to !wh
+          tile.release %v : !v
+          %tt = tile.get %t : !t
+          %u_ = tile.mma %Wh, trans %tt lower : !wh, !tb
+          %sg = tile.read %sgt : !rowb
+          %O0 = tile.mul %qs, %sg : !acc, !row
+          %U = tile.wait %u_ : !tile.pending<!acc>
+          tile.release %t : !t
+
+          // U goes into the state first: that is what the next chunk waits for. P comes later than T.
+          %Uh = tile.convert %U : !acc to !acch
+          %Ukh = tile.if near -> (!acch) {                          // what a near floor left out still counts in S'
+            %left = tile.read %lt : !rowb
+            %e = tile.exp2 %left : !row
+            %Uk = tile.mul %U, %e : !acc, !row
+            %x = tile.convert %Uk : !acc to !acch
+            tile.yield %x : !acch
+          } else { tile.yield %Uh : !acch }
+          tile.release %gates : !gates
+          %s_ = tile.mma %Ukh, %kt into %Sd : !acch, !kb into !state
+          tile.release %kq : !kq
+          %pt = tile.get %p : !p
+          %o_ = tile.mma %Uh, trans %pt lower into %O0 : !acch, !pb into !acc
+          tile.release %p : !p
+          tile.resume "store"
+
+          tile.defer "O" {
+            %O = tile.wait %o_ : !tile.pending<!acc>
+            tile.put %out as (%ot) : !out { tile.write %O to trans %ot : !acc to !vh }
+          }
+          tile.defer "store" {                                      // rows past a sequence's end are not written
+            %os = tile.get %out : !out
+            tile.copy_out %os to %o_out[%vh, %vg] at %here : !vh to !vv
+            tile.release %out : !out
+          }
+          %S1 = tile.wait %s_ : !tile.pending<!state>
+          scf.yield %S1 : !state
+        }
+        tile.if profile {
+          tile.stamp %clocks at 1 : !clk
+          tile.record %n to %clocks at 2 : !clk
+        }
+        tile.store %S_end to %s_out[%seq, %vh, %vg, %c0] : !state to !sv
+      }
+    }
+  }
+}
