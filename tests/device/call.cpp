@@ -8,9 +8,8 @@ namespace gdn::device {
 
 namespace {
 
-// Addresses are multiples of 16 bytes and of nothing more.
-constexpr size_t guard = 64 << 10, misalign = 16;
-constexpr size_t gap = 8; // elements between rows that lie apart
+constexpr size_t guard = 64 << 10, misalign = 16; // bytes
+constexpr size_t gap = 8;                         // elements between rows that lie apart
 
 Tensor::Shape queryShape(const reference::Problem &p, const Storage &s) {
   Tensor::Shape shape = Tensor::contiguous(p.tokens, p.keyHeads, p.keyDim);
@@ -72,13 +71,12 @@ template <typename Visit> void eachRow(const Tensor::Shape &shape, Visit visit) 
 
 } // namespace
 
-Tensor::Tensor(const gpu::Gpu &gpu, ElementType type, Shape shape)
-    : shape(shape), type(type), memory(gpu, shape.count() ? 2 * guard + misalign + span() : 0) {}
-
-size_t Tensor::span() const { return shape.outer * shape.outerStride * reference::bytes(type); }
+Tensor::Tensor(const gpu::Gpu &gpu, ElementType type, Shape shape, bool aligned)
+    : shape(shape), type(type), front(guard + (aligned ? 0 : misalign)),
+      memory(gpu, shape.count() ? front + shape.outer * shape.outerStride * reference::bytes(type) + guard : 0) {}
 
 void *Tensor::pointer(size_t elements) const {
-  return memory.size() ? memory.pointer(guard + misalign + elements * reference::bytes(type)) : nullptr;
+  return memory.size() ? memory.pointer(front + elements * reference::bytes(type)) : nullptr;
 }
 
 void Tensor::upload(const std::vector<Part> &parts, size_t used) {
@@ -88,7 +86,7 @@ void Tensor::upload(const std::vector<Part> &parts, size_t used) {
   size_t size = reference::bytes(type);
   for (const Part &part : parts) {
     std::vector<std::byte> encoded = reference::encode(type, part.values);
-    std::byte *to = image.data() + guard + misalign + part.offset * size;
+    std::byte *to = image.data() + front + part.offset * size;
     eachRow(part.shape, [&](size_t outer, size_t at, size_t from) {
       if (outer < used)
         std::memcpy(to + at * size, &encoded[from * size], part.shape.width * size);
@@ -104,7 +102,7 @@ std::vector<float> Tensor::download(bool &untouched, std::vector<std::byte> &byt
   memory.download(image.data(), image.size());
   bytes.insert(bytes.end(), image.begin(), image.end());
   size_t size = reference::bytes(type);
-  std::byte *from = image.data() + guard + misalign;
+  std::byte *from = image.data() + front;
   std::vector<std::byte> packed(shape.count() * size);
   eachRow(shape, [&](size_t, size_t at, size_t to) {
     std::memcpy(&packed[to * size], from + at * size, shape.width * size);
@@ -116,15 +114,17 @@ std::vector<float> Tensor::download(bool &untouched, std::vector<std::byte> &byt
 }
 
 Call::Call(const gpu::Gpu &gpu, const gpu::Bundle &bundle, const reference::Problem &p, const Storage &s)
-    : gpu(gpu), bundle(bundle), storage(s), keyDim(p.keyDim), valueDim(p.valueDim), query(gpu, p.io, queryShape(p, s)),
-      key(gpu, p.io, s.projection ? nothing() : queryShape(p, s)),
-      value(gpu, p.io, s.projection ? nothing() : valueShape(p, s)), gate(gpu, s.gates, gateShape(p, s)),
-      strength(gpu, s.gates, gateShape(p, s)), output(gpu, p.io, outputShape(p, s)),
+    : gpu(gpu), bundle(bundle), storage(s), keyDim(p.keyDim), valueDim(p.valueDim),
+      query(gpu, p.io, queryShape(p, s), s.aligned),
+      key(gpu, p.io, s.projection ? nothing() : queryShape(p, s), s.aligned),
+      value(gpu, p.io, s.projection ? nothing() : valueShape(p, s), s.aligned),
+      gate(gpu, s.gates, gateShape(p, s), s.aligned), strength(gpu, s.gates, gateShape(p, s), s.aligned),
+      output(gpu, p.io, outputShape(p, s), s.aligned),
       offsets(gpu, s.offsets == Storage::Offsets::Dense ? 0 : 2 * guard + (p.sequences() + 1) * sizeof(int64_t)) {
   if (!p.state.empty())
-    initial.emplace(gpu, s.initialState, stateShape(p, s));
+    initial.emplace(gpu, s.initialState, stateShape(p, s), s.aligned);
   if (s.wantsState && !s.inPlace)
-    final.emplace(gpu, s.finalState, stateShape(p, s));
+    final.emplace(gpu, s.finalState, stateShape(p, s), s.aligned);
   upload(p);
   fillArguments(p);
 }
@@ -204,6 +204,11 @@ void Call::poison() {
 }
 
 void Call::launch() { gpu::check(gdn_forward(bundle.get(), &args), "gdn_forward"); }
+
+void Call::setProfile(const gpu::Memory *stamps) {
+  args.profile = stamps ? stamps->pointer() : nullptr;
+  args.profile_size = stamps ? stamps->size() : 0;
+}
 
 Outcome Call::collect() const {
   gpu.synchronize();

@@ -16,6 +16,7 @@ struct Storage {
   bool valueFirst = false; // states [.., V, K]
   bool projection = false; // q, k and v are views of one [tokens, columns] tensor, and o has gaps between its rows
   bool stateGaps = false;  // sequences and heads of the states lie apart
+  bool aligned = false;    // addresses as an allocator gives them; else multiples of 16 bytes and of nothing more
   uint32_t split = 0;
 };
 
@@ -32,7 +33,7 @@ public:
     return {outer, heads, width, heads * width, width};
   }
 
-  Tensor(const gpu::Gpu &gpu, ElementType type, Shape shape);
+  Tensor(const gpu::Gpu &gpu, ElementType type, Shape shape, bool aligned);
 
   // Writes the elements of outer rows below `used`, in order; the rows behind stay NaN. Tensors that share this one's
   // memory, at an offset in elements, are written along.
@@ -52,7 +53,7 @@ public:
   const ElementType type;
 
 private:
-  size_t span() const; // bytes from the first element to behind the last
+  size_t front; // bytes before the first element
   gpu::Memory memory;
 };
 
@@ -70,6 +71,8 @@ public:
   void upload(const reference::Problem &problem);
   void poison(); // fills the outputs with NaN
   void launch(); // on the GPU's stream
+  // Later launches write clock stamps there, [SMs, 8]; null: none do.
+  void setProfile(const gpu::Memory *stamps);
   Outcome collect() const;
   Outcome run() {
     poison();

@@ -57,6 +57,8 @@ double gateOf(const Recipe &r, size_t token, uint32_t head, bool last, double no
   switch (r.gates) {
   case Recipe::Gates::Mix:
     return head % 4 == 3 ? 0 : -softplus(-normal) / 16;
+  case Recipe::Gates::Decay:
+    return -softplus(-normal) / 16;
   case Recipe::Gates::Constant:
     return r.gate;
   case Recipe::Gates::Chunk:
@@ -168,7 +170,7 @@ std::vector<int64_t> parseLengths(const std::string &text) {
     lengths.insert(lengths.end(), count, length);
     if (at == end)
       return lengths;
-    if (*at++ != ',')
+    if (*at++ != '+')
       return {};
   }
 }

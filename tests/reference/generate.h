@@ -21,6 +21,7 @@ struct Recipe {
 
   enum class Gates {
     Mix,       // logsigmoid(normal) / 16, and 0 on every fourth head
+    Decay,     // logsigmoid(normal) / 16 on every head
     Constant,  // `gate`
     Chunk,     // `gate` a chunk of 64, and 0 on every fourth head
     Softplus,  // -gate * softplus(normal)
@@ -53,7 +54,8 @@ Problem generate(const Recipe &recipe, uint64_t seed);
 // Independent normal values, rounded to `type`.
 std::vector<float> normals(size_t count, float deviation, ElementType type, uint64_t seed, uint64_t stream);
 
-// The benchmark's lengths "4x8192", "1,7,63" or "mixed"; empty if `text` is none.
+// Lengths of sequences: "4x8192", "1+7+2x63", or "mixed", the benchmark's uneven batch. Empty if `text` is none of
+// these.
 std::vector<int64_t> parseLengths(const std::string &text);
 
 } // namespace gdn::reference

@@ -93,10 +93,10 @@ TEST(Generate, SpecialInputs) {
 
 TEST(Generate, Lengths) {
   EXPECT_EQ((std::vector<int64_t>{8192, 8192, 8192, 8192}), parseLengths("4x8192"));
-  EXPECT_EQ((std::vector<int64_t>{5, 0, 3, 3}), parseLengths("5,0,2x3"));
+  EXPECT_EQ((std::vector<int64_t>{5, 0, 3, 3}), parseLengths("5+0+2x3"));
   EXPECT_EQ(8u, parseLengths("mixed").size());
   for (const char *bad :
-       {"", "x", "4x", "x4", "0x5", "-1", "4x-1", "4x8192,", "4 x 8", "1x2x3", "99999999999999999999"})
+       {"", "x", "4x", "x4", "0x5", "-1", "4x-1", "4x8192+", "1,2", "4 x 8", "1x2x3", "99999999999999999999"})
     EXPECT_TRUE(parseLengths(bad).empty()) << bad;
 }
 
