@@ -60,11 +60,11 @@ std::string templateLine(const std::string &ptx, unsigned line) {
   return found;
 }
 
-// "ptxas kernel.ptx, line 71; error : ..." becomes "template:12: error: ...".
+// A message of ptxas that tells a line of PTX, with the template's line behind it.
 std::string withTemplateLine(const std::string &message, const std::string &ptx) {
-  size_t at = message.find(", line ");
+  size_t at = message.find(" line ");
   unsigned line;
-  if (at == std::string::npos || std::sscanf(message.c_str() + at, ", line %u", &line) != 1)
+  if (at == std::string::npos || std::sscanf(message.c_str() + at, " line %u", &line) != 1)
     return message;
   std::string place = templateLine(ptx, line);
   return place.empty() ? message : message + " [" + place + "]";

@@ -119,7 +119,8 @@ Values Lowering::lower(SharedBaseOp op) {
 }
 
 Values Lowering::lower(WarpOp op) {
-  Value warp = LLVM::LShrOp::create(b, loc, special("tid.x")[0], constant(5));
+  Value thread = special("tid.x")[0];
+  Value warp = LLVM::LShrOp::create(b, loc, thread, constant(5));
   Asm a = assembly();
   std::string result = a.out(b.getI32Type());
   return a.emit("shfl.sync.idx.b32 " + result + ", " + a.in(warp) + ", 0, 31, -1;", Effect::Order);
@@ -335,8 +336,9 @@ Values Lowering::lower(LoadGlobalOp op) {
   std::string text = "{\n";
   for (auto [name, type] : llvm::zip(names, types))
     text += "mov.b" + std::to_string(type.getIntOrFloatBitWidth()) + " " + name + ", 0;\n";
-  text += "@" + a.in(op.getPred()) + " ld.global" + accessSize(types, op.getNarrow()) + " " +
-          accessList(llvm::join(names, ", "), types.size()) + ", [" + a.in(op.getAddress()) + "];\n}";
+  std::string guard = a.in(op.getPred()), address = a.in(op.getAddress());
+  text += "@" + guard + " ld.global" + accessSize(types, op.getNarrow()) + " " +
+          accessList(llvm::join(names, ", "), types.size()) + ", [" + address + "];\n}";
   return a.emit(text, Effect::Order);
 }
 

@@ -44,14 +44,16 @@ private:
   }
 };
 
-// A value that goes on under another name. The old one is left in place for regions that run again.
+// Values that go on under other names, all at once: a loop may pass on its own arguments in another order.
 void forward(ValueRange from, ValueRange to, State &state) {
+  SmallVector<std::pair<Value, Flight>> moved;
   for (auto [source, target] : llvm::zip(from, to))
-    if (auto it = state.find(source); it != state.end()) {
-      Flight flight = it->second;
-      state.erase(it);
-      state[target] = flight;
-    }
+    if (auto it = state.find(source); it != state.end())
+      moved.push_back({target, it->second});
+  for (Value source : from)
+    state.erase(source);
+  for (auto [target, flight] : moved)
+    state[target] = flight;
 }
 
 // In flight where it is on either path, and then in the newer of both groups.
@@ -65,8 +67,9 @@ void merge(State &state, const State &other) {
 
 LogicalResult Walker::visit(WgmmaOp op, State &state) {
   for (Value value : op.getA()) {
-    if (!value.getDefiningOp<WgmmaFenceOp>())
-      return op.emitOpError("expected register operands that come out of sm.wgmma.fence (R2)");
+    if (!state.contains(value) && !value.getDefiningOp<WgmmaFenceOp>())
+      return op.emitOpError(
+          "expected register operands of a product in flight, or ones that come out of sm.wgmma.fence (R2)");
     state[value] = {op, 0, true};
   }
   for (Value value : op.getAcc()) {
@@ -106,40 +109,41 @@ LogicalResult Walker::visit(WgmmaWaitOp op, State &state) {
   return success();
 }
 
+// Loops are followed for this many rounds: a schedule keeps at most two groups of products in flight, so a third finds
+// nothing new.
+constexpr int rounds = 3;
+
 LogicalResult Walker::visit(scf::ForOp op, State &state) {
-  State skipped = state;
-  forward(op.getInitArgs(), op.getResults(), skipped);
+  State exits = state;
+  forward(op.getInitArgs(), op.getResults(), exits);
   forward(op.getInitArgs(), op.getRegionIterArgs(), state);
-  // the second time, with what the first left in flight; a third finds nothing new, for ages only grow by what the
-  // second has seen
-  for (int pass = 0; pass < 2; ++pass) {
-    State before = state;
+  for (int round = 0; round < rounds; ++round) {
     if (failed(run(*op.getBody(), state)))
       return failure();
-    if (pass == 0) {
-      forward(op.getYieldedValues(), op.getRegionIterArgs(), state);
-      merge(state, before);
-    }
+    State left = state;
+    forward(op.getYieldedValues(), op.getResults(), left);
+    merge(exits, left);
+    forward(op.getYieldedValues(), op.getRegionIterArgs(), state);
   }
-  forward(op.getYieldedValues(), op.getResults(), state);
-  merge(state, skipped);
+  state = exits;
   return success();
 }
 
 LogicalResult Walker::visit(scf::WhileOp op, State &state) {
+  State exits;
   forward(op.getInits(), op.getBeforeArguments(), state);
-  State left;
-  for (int pass = 0; pass < 2; ++pass) {
+  for (int round = 0; round < rounds; ++round) {
     if (failed(run(*op.getBeforeBody(), state)))
       return failure();
-    left = state;
+    State left = state;
     forward(op.getConditionOp().getArgs(), op.getResults(), left);
+    merge(exits, left);
     forward(op.getConditionOp().getArgs(), op.getAfterArguments(), state);
     if (failed(run(*op.getAfterBody(), state)))
       return failure();
     forward(op.getYieldOp().getOperands(), op.getBeforeArguments(), state);
   }
-  state = left;
+  state = exits;
   return success();
 }
 

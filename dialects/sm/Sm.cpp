@@ -2,6 +2,7 @@
 #include "dialects/sm/Sm.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/ADT/TypeSwitch.h"
 using namespace mlir;
 using namespace sm;
@@ -14,7 +15,10 @@ ParseResult KernelOp::parse(OpAsmParser &p, OperationState &s) {
       p.parseArgumentList(args, AsmParser::Delimiter::Paren, /*allowType=*/true) ||
       p.parseOptionalAttrDictWithKeyword(s.attributes))
     return failure();
-  return p.parseRegion(*s.addRegion(), args);
+  Region &body = *s.addRegion();
+  if (p.parseRegion(body, args)) return failure();
+  if (body.empty()) body.emplaceBlock(); // `{}` is a kernel that does nothing
+  return success();
 }
 void KernelOp::print(OpAsmPrinter &p) {
   p << ' ';
@@ -26,11 +30,56 @@ void KernelOp::print(OpAsmPrinter &p) {
   p << ' ';
   p.printRegion(getBody(), /*printEntryBlockArgs=*/false);
 }
+// The type that an argument of this entry of params has; null for an unknown kind or batch field.
+static Type parameterType(StringRef kind, StringRef name, MLIRContext *context) {
+  Builder b(context);
+  Type word = b.getI32Type(), longWord = b.getI64Type();
+  Type field = llvm::StringSwitch<Type>(name)
+                   .Case("cu_seqlens", longWord)
+                   .Cases({"cu_wide", "sequences", "length", "tokens", "heads", "ratio"}, word)
+                   .Default(Type());
+  return llvm::StringSwitch<Type>(kind)
+      .Case("map", MapType::get(context))
+      .Cases({"pointer", "stride"}, longWord)
+      .Case("element", word)
+      .Case("scalar", b.getF32Type())
+      .Case("batch", field)
+      .Default(Type());
+}
+
+// What the bundle records of a tensor map.
+static LogicalResult verifyMap(KernelOp op, DictionaryAttr entry) {
+  auto element = entry.getAs<StringAttr>("element");
+  if (!element || !llvm::is_contained({"bf16", "f16", "f32"}, element.getValue()))
+    return op.emitOpError("expected element bf16, f16 or f32 of a map, got ") << entry;
+  for (StringRef key : {"columns", "box_columns", "box_rows"})
+    if (auto value = entry.getAs<IntegerAttr>(key); !value || value.getInt() <= 0 || (key != "columns" && value.getInt() > 256))
+      return op.emitOpError("expected ") << key << " of a map, in 1..256 for a box, got " << entry;
+  return success();
+}
+
+static LogicalResult verifyParameter(KernelOp op, BlockArgument argument, Attribute attribute) {
+  auto entry = dyn_cast<DictionaryAttr>(attribute);
+  auto text = [&](StringRef key) { return entry ? entry.getAs<StringAttr>(key) : StringAttr(); };
+  StringAttr kind = text("kind"), name = text("name");
+  if (!kind || !name) return op.emitOpError("expected kind and name in an entry of params, got ") << attribute;
+  Type type = parameterType(kind.getValue(), name.getValue(), op.getContext());
+  if (!type) return op.emitOpError("expected a known kind or batch field in params, got ") << entry;
+  if (type != argument.getType())
+    return op.emitOpError("expected argument #") << argument.getArgNumber() << " of type " << type << " for " << entry << ", got "
+                                                 << argument.getType();
+  if (kind.getValue() == "stride" && !entry.getAs<IntegerAttr>("axis"))
+    return op.emitOpError("expected the axis of a stride, got ") << entry;
+  return kind.getValue() == "map" ? verifyMap(op, entry) : success();
+}
+
 LogicalResult KernelOp::verifyRegions() {
   if (getParams().size() != getBody().getNumArguments())
     return emitOpError("expected one entry of params for each of ")
            << getBody().getNumArguments() << " arguments, got " << getParams().size();
-  if (getThreads() % 128 || getThreads() > 1024)
+  for (auto [argument, entry] : llvm::zip(getBody().getArguments(), getParams()))
+    if (failed(verifyParameter(*this, argument, entry))) return failure();
+  if (getThreads() % 128 || !getThreads() || getThreads() > 1024)
     return emitOpError("expected whole warpgroups, at most 1024 threads, got ") << getThreads();
   return success();
 }
@@ -85,6 +134,7 @@ static LogicalResult verifyVector(Operation *op, TypeRange types, bool narrow = 
   }
   if (n != 1 && n != 2 && n != 4) return op->emitOpError("expected 1, 2 or 4 registers, got ") << n;
   if (!llvm::all_equal(types)) return op->emitOpError("expected registers of one type");
+  if (n * types[0].getIntOrFloatBitWidth() > 128) return op->emitOpError("expected at most 16 bytes, got ") << n << " of " << types[0];
   return success();
 }
 LogicalResult LdmatrixOp::verify() { return verifyVector(*this, getValues().getTypes()); }

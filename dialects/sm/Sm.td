@@ -46,7 +46,7 @@ def KernelOp : Sm_Op<"kernel", [IsolatedFromAbove, Symbol, NoTerminator, SingleB
   let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$threads, I64Attr:$shared_bytes, ArrayAttr:$params);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
-  let hasRegionVerifier = 1; // R5: setmaxnreg budgets agree with the block's size; one params entry an argument
+  let hasRegionVerifier = 1; // whole warpgroups; one params entry an argument, of its type
 }
 def SharedBaseOp : Sm_Pure<"shared_base"> {
   let summary = "address of the block's dynamic shared memory";
