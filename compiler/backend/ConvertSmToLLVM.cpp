@@ -182,7 +182,7 @@ Values Lowering::lower(MbarrierWaitOp op) {
 //===-- bulk copies -------------------------------------------------------------===//
 Values Lowering::lower(BulkLoadOp op) {
   Asm a = assembly();
-  std::string to = a.in(op.getTo()), map = a.in(op.getMap()), coords = a.ins(op.getCoords()),
+  std::string to = a.in(op.getTo()), map = a.in(op.getMapMutable().get()), coords = a.ins(op.getCoords()),
               barrier = a.in(op.getBarrier());
   return a.emit("cp.async.bulk.tensor." + Twine(op.getCoords().size()) +
                     "d.shared::cluster.global.mbarrier::complete_tx::bytes [" + to + "], [" + map + ", {" + coords +
@@ -192,7 +192,7 @@ Values Lowering::lower(BulkLoadOp op) {
 
 Values Lowering::lower(BulkPrefetchOp op) {
   Asm a = assembly();
-  std::string map = a.in(op.getMap()), coords = a.ins(op.getCoords());
+  std::string map = a.in(op.getMapMutable().get()), coords = a.ins(op.getCoords());
   return a.emit("cp.async.bulk.prefetch.tensor." + Twine(op.getCoords().size()) + "d.L2.global [" + map + ", {" +
                     coords + "}];",
                 Effect::Order);
@@ -200,7 +200,7 @@ Values Lowering::lower(BulkPrefetchOp op) {
 
 Values Lowering::lower(BulkStoreOp op) {
   Asm a = assembly();
-  std::string map = a.in(op.getMap()), coords = a.ins(op.getCoords()), from = a.in(op.getFrom());
+  std::string map = a.in(op.getMapMutable().get()), coords = a.ins(op.getCoords()), from = a.in(op.getFrom());
   return a.emit("cp.async.bulk.tensor." + Twine(op.getCoords().size()) + "d.global.shared::cta.bulk_group [" + map +
                     ", {" + coords + "}], [" + from + "];",
                 Effect::Memory);
