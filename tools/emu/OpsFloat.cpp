@@ -1,0 +1,364 @@
+// Arithmetic on f32 and f64, the approximations, comparison and selection.
+#include "Ops.h"
+#include <algorithm>
+#include <numbers>
+
+namespace gdn::emu {
+namespace {
+
+template <class T, bool Ftz> T in(T x) {
+  if constexpr (Ftz)
+    return flush(x);
+  else
+    return x;
+}
+
+template <class T, auto F, bool Ftz, bool Sat> void float1(Warp &w, const Inst &i) {
+  const T *x = w.at<T>(i.a[1]);
+  write<T>(w, i.a[0], [&](unsigned l) {
+    T r = in<T, Ftz>(F(in<T, Ftz>(x[l])));
+    return Sat ? T(saturate(float(r))) : r;
+  });
+}
+template <class T, auto F, bool Ftz, bool Sat> void float2(Warp &w, const Inst &i) {
+  const T *x = w.at<T>(i.a[1]), *y = w.at<T>(i.a[2]);
+  write<T>(w, i.a[0], [&](unsigned l) {
+    T r = in<T, Ftz>(F(in<T, Ftz>(x[l]), in<T, Ftz>(y[l])));
+    return Sat ? T(saturate(float(r))) : r;
+  });
+}
+template <class T, auto F, bool Ftz, bool Sat> void float3(Warp &w, const Inst &i) {
+  const T *x = w.at<T>(i.a[1]), *y = w.at<T>(i.a[2]), *z = w.at<T>(i.a[3]);
+  write<T>(w, i.a[0], [&](unsigned l) {
+    T r = in<T, Ftz>(F(in<T, Ftz>(x[l]), in<T, Ftz>(y[l]), in<T, Ftz>(z[l])));
+    return Sat ? T(saturate(float(r))) : r;
+  });
+}
+
+// Handlers of F for a type, with and without flushing and saturation.
+template <auto F, unsigned N, class T, bool Ftz, bool Sat> constexpr Run handler() {
+  if constexpr (N == 1)
+    return float1<T, F, Ftz, Sat>;
+  else if constexpr (N == 2)
+    return float2<T, F, Ftz, Sat>;
+  else
+    return float3<T, F, Ftz, Sat>;
+}
+template <auto F, unsigned N> Run pick(Type t, bool ftz, bool sat) {
+  if (t == Type::F64)
+    return handler<F, N, double, false, false>();
+  if (ftz)
+    return sat ? handler<F, N, float, true, true>() : handler<F, N, float, true, false>();
+  return sat ? handler<F, N, float, false, true>() : handler<F, N, float, false, false>();
+}
+
+Type floatType(Decoder &d) {
+  Type t = d.type();
+  if (t != Type::F32 && t != Type::F64)
+    d.fail("expected '.f32' or '.f64', got '." + std::string(nameOf(t)) + "'");
+  return t;
+}
+void operandsOf(Decoder &d, Type t, unsigned sources) {
+  d.expectOperands(sources + 1, sources + 1);
+  d.out(t, 0);
+  for (unsigned n = 1; n <= sources; n++)
+    d.use(t, n);
+}
+
+template <auto F, unsigned N> void decodePlain(Decoder &d) {
+  bool ftz = d.take("ftz"), sat = d.take("sat");
+  d.take("approx"), d.take("full");
+  Rounding r = takeRounding(d);
+  Type t = floatType(d);
+  operandsOf(d, t, N);
+  d.finish(r == Rounding::Nearest ? pick<F, N>(t, ftz, sat) : roundedRun(t, d.source().name),
+           t == Type::F64 ? Unit::Double : Unit::Fma);
+  if (r != Rounding::Nearest) {
+    d.inst().flags = uint8_t(r);
+    d.inst().aux = (ftz ? 1 : 0) | (sat ? 2 : 0);
+  }
+}
+
+// A NaN loses against a number unless .NaN asks otherwise; -0 < +0.
+template <class T, bool Max, bool Nan> T extreme(T x, T y) {
+  if (x != x || y != y)
+    return Nan ? std::numeric_limits<T>::quiet_NaN() : x != x ? (y != y ? std::numeric_limits<T>::quiet_NaN() : y) : x;
+  if (x == y)
+    return std::signbit(x) == Max ? y : x;
+  return (x < y) == Max ? y : x;
+}
+template <bool Max> void decodeExtreme(Decoder &d) {
+  bool ftz = d.take("ftz"), nan = d.take("NaN");
+  Type t = floatType(d);
+  operandsOf(d, t, 2);
+  auto quiet = [](auto x, auto y) { return extreme<decltype(x), Max, false>(x, y); };
+  auto loud = [](auto x, auto y) { return extreme<decltype(x), Max, true>(x, y); };
+  d.finish(nan ? pick<decltype(loud){}, 2>(t, ftz, false) : pick<decltype(quiet){}, 2>(t, ftz, false), Unit::Alu);
+}
+
+// Operations that are approximate on the device are correctly rounded here, up to one unit in the last place: the PTX
+// ISA allows 2 ulp for ex2 and rcp, 2^-22.6 for lg2, 2^-22.9 relative for rsqrt.
+template <auto F> void decodeApprox(Decoder &d) {
+  d.take("approx");
+  bool ftz = d.take("ftz");
+  Type t = floatType(d);
+  operandsOf(d, t, 1);
+  d.finish(pick<F, 1>(t, ftz, false), Unit::Special);
+}
+
+template <class T> T exp2Of(T x) {
+  if constexpr (sizeof(T) == 4)
+    return exp2Approx(x);
+  else
+    return std::exp2(x);
+}
+
+enum class Compare : uint8_t { Eq, Ne, Lt, Le, Gt, Ge, Equ, Neu, Ltu, Leu, Gtu, Geu, Num, Nan, Lo, Ls, Hi, Hs };
+
+template <class T> bool unordered(T x, T y) {
+  if constexpr (std::is_floating_point_v<T>)
+    return x != x || y != y;
+  else
+    return false;
+}
+template <class T, Compare C> bool compare(T x, T y) {
+  constexpr bool orUnordered = C >= Compare::Equ && C <= Compare::Geu;
+  bool r = false;
+  if constexpr (C == Compare::Eq || C == Compare::Equ)
+    r = x == y;
+  else if constexpr (C == Compare::Ne)
+    r = x != y && !unordered(x, y);
+  else if constexpr (C == Compare::Neu)
+    r = x != y;
+  else if constexpr (C == Compare::Lt || C == Compare::Ltu || C == Compare::Lo)
+    r = x < y;
+  else if constexpr (C == Compare::Le || C == Compare::Leu || C == Compare::Ls)
+    r = x <= y;
+  else if constexpr (C == Compare::Gt || C == Compare::Gtu || C == Compare::Hi)
+    r = x > y;
+  else if constexpr (C == Compare::Ge || C == Compare::Geu || C == Compare::Hs)
+    r = x >= y;
+  else if constexpr (C == Compare::Num)
+    return !unordered(x, y);
+  else
+    return unordered(x, y);
+  return orUnordered ? r | unordered(x, y) : r;
+}
+
+// 16-bit floats are compared as fp32.
+struct HalfBits {
+  uint16_t bits;
+};
+struct BfloatBits {
+  uint16_t bits;
+};
+template <class T> struct Compared {
+  using Type = T;
+  static T of(T x) { return x; }
+};
+template <> struct Compared<HalfBits> {
+  using Type = float;
+  static float of(HalfBits x) { return halfToFloat(x.bits); }
+};
+template <> struct Compared<BfloatBits> {
+  using Type = float;
+  static float of(BfloatBits x) { return bf16ToFloat(x.bits); }
+};
+
+template <class T, Compare C, bool Ftz> uint32_t compareLanes(Warp &w, const Slot *a) {
+  using X = typename Compared<T>::Type;
+  const T *x = w.at<T>(a[0]), *y = w.at<T>(a[1]);
+  return predicate([&](unsigned l) {
+    X p = Compared<T>::of(x[l]), q = Compared<T>::of(y[l]);
+    if constexpr (Ftz && sizeof(X) == 4 && std::is_floating_point_v<X>)
+      p = flush(p), q = flush(q);
+    return compare<X, C>(p, q);
+  });
+}
+
+// flags: 0 plain, 1 and, 2 or, 3 xor with the predicate that follows.
+template <class T, Compare C, bool Ftz> void setp(Warp &w, const Inst &i) {
+  uint32_t r = compareLanes<T, C, Ftz>(w, i.a + 2), s = ~r;
+  if (i.flags) {
+    uint32_t p = *w.at<uint32_t>(i.a[4]) ^ i.aux;
+    r = i.flags == 1 ? r & p : i.flags == 2 ? r | p : r ^ p;
+    s = i.flags == 1 ? s & p : i.flags == 2 ? s | p : s ^ p;
+  }
+  writePredicate(w, i.a[0], r);
+  writePredicate(w, i.a[1], s);
+}
+template <class T, Compare C, bool Ftz> void set(Warp &w, const Inst &i) {
+  uint32_t r = compareLanes<T, C, Ftz>(w, i.a + 1);
+  write<uint32_t>(w, i.a[0], [&](unsigned l) { return r >> l & 1 ? i.aux : 0u; });
+}
+
+template <class T, bool Ftz, bool Set> Run compareRun(unsigned c) {
+  static constexpr auto table = []<size_t... N>(std::index_sequence<N...>) {
+    return std::array<Run, sizeof...(N)>{(Set ? Run(set<T, Compare(N), Ftz>) : Run(setp<T, Compare(N), Ftz>))...};
+  }(std::make_index_sequence<18>());
+  return table[c];
+}
+template <bool Set> Run compareRun(Type t, unsigned c, bool ftz) {
+  if (t == Type::F32)
+    return ftz ? compareRun<float, true, Set>(c) : compareRun<float, false, Set>(c);
+  if (t == Type::F64)
+    return compareRun<double, false, Set>(c);
+  if (t == Type::F16)
+    return compareRun<HalfBits, false, Set>(c);
+  if (t == Type::BF16)
+    return compareRun<BfloatBits, false, Set>(c);
+  return withInteger(t, [&](auto z) -> Run { return compareRun<decltype(z), false, Set>(c); });
+}
+
+unsigned takeComparison(Decoder &d) {
+  int c = d.choose({"eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan", "lo",
+                    "ls", "hi", "hs"});
+  if (c < 0)
+    d.fail("expected a comparison");
+  return c;
+}
+
+void decodeSetp(Decoder &d) {
+  unsigned c = takeComparison(d);
+  unsigned combine = 1 + d.choose({"and", "or", "xor"});
+  bool ftz = d.take("ftz");
+  Type t = d.type();
+  if (t == Type::F16X2 || t == Type::BF16X2)
+    d.fail("packed comparison is not supported");
+  d.expectOperands(combine ? 4 : 3, combine ? 4 : 3);
+  const Operand &to = d.operand(0);
+  bool pair = to.kind == Operand::Kind::Pair;
+  d.out(Type::Pred, pair ? to.items[0] : to);
+  d.out(Type::Pred, pair ? to.items[1] : Operand{});
+  d.uses(t, {1, 2});
+  if (combine) {
+    d.use(Type::Pred, 3);
+    d.inst().aux = d.operand(3).negated ? ~0u : 0;
+  }
+  d.inst().flags = combine;
+  d.finish(compareRun<false>(t, c, ftz), Unit::Alu);
+}
+
+void decodeSet(Decoder &d) {
+  unsigned c = takeComparison(d);
+  bool ftz = d.take("ftz");
+  Type to = d.type(), t = d.type();
+  d.expectOperands(3, 3);
+  if (sizeOf(to) != 4)
+    d.fail("expected a destination type of 32 bits");
+  d.out(to, 0);
+  d.uses(t, {1, 2});
+  d.inst().aux = to == Type::F32 ? 0x3f800000u : ~0u;
+  d.finish(compareRun<true>(t, c, ftz), Unit::Alu);
+}
+
+template <class T> void selp(Warp &w, const Inst &i) {
+  const T *x = w.at<T>(i.a[1]), *y = w.at<T>(i.a[2]);
+  uint32_t p = *w.at<uint32_t>(i.a[3]) ^ i.aux;
+  write<T>(w, i.a[0], [&](unsigned l) { return p >> l & 1 ? x[l] : y[l]; });
+}
+void decodeSelp(Decoder &d) {
+  Type t = d.type();
+  d.expectOperands(4, 4);
+  d.out(t, 0);
+  d.uses(t, {1, 2});
+  d.use(Type::Pred, 3);
+  d.inst().aux = d.operand(3).negated ? ~0u : 0;
+  d.finish(sizeOf(t) == 8 ? selp<uint64_t> : sizeOf(t) == 2 ? selp<uint16_t> : selp<uint32_t>, Unit::Alu);
+}
+
+template <class T, class C> void slct(Warp &w, const Inst &i) {
+  const T *x = w.at<T>(i.a[1]), *y = w.at<T>(i.a[2]);
+  const C *c = w.at<C>(i.a[3]);
+  write<T>(w, i.a[0], [&](unsigned l) { return c[l] >= 0 ? x[l] : y[l]; });
+}
+void decodeSlct(Decoder &d) {
+  d.take("ftz");
+  Type t = d.type(), c = d.type();
+  d.out(t, 0);
+  d.uses(t, {1, 2});
+  d.use(c, 3);
+  d.finish(c == Type::F32 ? (sizeOf(t) == 8 ? slct<uint64_t, float> : slct<uint32_t, float>)
+                          : (sizeOf(t) == 8 ? slct<uint64_t, int32_t> : slct<uint32_t, int32_t>),
+           Unit::Alu);
+}
+
+void testp(Warp &w, const Inst &i) {
+  const float *x = w.at<float>(i.a[1]);
+  writePredicate(w, i.a[0], predicate([&](unsigned l) {
+                   bool is[] = {std::isfinite(x[l]), std::isinf(x[l]),    x[l] == x[l],
+                                x[l] != x[l],        std::isnormal(x[l]), std::fpclassify(x[l]) == FP_SUBNORMAL};
+                   return is[i.flags];
+                 }));
+}
+void decodeTestp(Decoder &d) {
+  int what = d.choose({"finite", "infinite", "number", "notanumber", "normal", "subnormal"});
+  if (what < 0 || d.type() != Type::F32)
+    d.fail("expected a class of '.f32'");
+  d.inst().flags = what;
+  d.out(Type::Pred, 0);
+  d.use(Type::F32, 1);
+  d.finish(testp, Unit::Alu);
+}
+
+// copysign d, a, b: the sign of a, the magnitude of b.
+void decodeCopysign(Decoder &d) {
+  Type t = floatType(d);
+  operandsOf(d, t, 2);
+  d.finish(pick<[](auto x, auto y) { return std::copysign(y, x); }, 2>(t, false, false), Unit::Alu);
+}
+
+const Row rows[] = {
+    {"setp", decodeSetp},
+    {"set", decodeSet},
+    {"selp", decodeSelp},
+    {"slct", decodeSlct},
+    {"testp", decodeTestp},
+    {"copysign", decodeCopysign},
+    {"rcp", decodePlain<[](auto x) { return 1 / x; }, 1>},
+    {"sqrt", decodePlain<[](auto x) { return std::sqrt(x); }, 1>},
+    {"rsqrt", decodeApprox<[](auto x) { return decltype(x)(1 / std::sqrt(double(x))); }>},
+    {"ex2", decodeApprox<[](auto x) { return exp2Of(x); }>},
+    {"lg2", decodeApprox<[](auto x) { return std::log2(x); }>},
+    {"sin", decodeApprox<[](auto x) { return std::sin(x); }>},
+    {"cos", decodeApprox<[](auto x) { return std::cos(x); }>},
+    {"tanh", decodeApprox<[](auto x) { return std::tanh(x); }>},
+};
+
+} // namespace
+const Family floatFamily{rows, std::size(rows)};
+
+// 2^x by a polynomial in double precision: the same bits on every host, correctly rounded but for a few arguments in
+// 10^7. The device's ex2.approx is within 2 ulp.
+float exp2Approx(float x) {
+  double y = x > -200 ? std::min(double(x), 200.0) : -200;
+  double n = std::floor(y + 0.5), f = (y - n) * std::numbers::ln2;
+  double p = 1.0 / 3628800;
+  for (double c : {1.0 / 362880, 1.0 / 40320, 1.0 / 5040, 1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 0.5, 1.0, 1.0})
+    p = std::fma(p, f, c);
+  double scale = std::bit_cast<double>(uint64_t(int64_t(n) + 1023) << 52);
+  return x != x ? x : float(p * scale);
+}
+
+Rounding takeRounding(Decoder &d) { return Rounding(std::max(0, d.choose({"rn", "rz", "rm", "rp"}))); }
+
+void decodeFloat(Decoder &d, const std::string &name) {
+  if (name == "add")
+    return decodePlain<[](auto x, auto y) { return x + y; }, 2>(d);
+  if (name == "sub")
+    return decodePlain<[](auto x, auto y) { return x - y; }, 2>(d);
+  if (name == "mul")
+    return decodePlain<[](auto x, auto y) { return x * y; }, 2>(d);
+  if (name == "fma" || name == "mad")
+    return decodePlain<[](auto x, auto y, auto z) { return std::fma(x, y, z); }, 3>(d);
+  if (name == "div")
+    return decodePlain<[](auto x, auto y) { return x / y; }, 2>(d);
+  if (name == "min")
+    return decodeExtreme<false>(d);
+  if (name == "max")
+    return decodeExtreme<true>(d);
+  if (name == "abs")
+    return decodePlain<[](auto x) { return std::fabs(x); }, 1>(d);
+  decodePlain<[](auto x) { return -x; }, 1>(d);
+}
+} // namespace gdn::emu
