@@ -35,6 +35,20 @@ bool isMappable(const Kernel &kernel, const KernelParam &param, ViewId id) {
          param.columns == (ofKeys ? kernel.key.keyDim : kernel.key.valueDim);
 }
 
+bool takesOnlyF32(const Kernel &kernel, const KernelParam &pointer, ViewId id) {
+  switch (id) {
+  case ViewId::G:
+  case ViewId::Beta:
+  case ViewId::StateIn:
+  case ViewId::StateOut:
+    return std::none_of(kernel.params.begin(), kernel.params.end(), [&](const KernelParam &param) {
+      return param.kind == Kind::Element && param.name == pointer.name;
+    });
+  default:
+    return false;
+  }
+}
+
 bool resolve(const Kernel &kernel, const KernelParam &param, PlanParam &out) {
   if (param.kind == Kind::Scalar)
     return param.name == "scale";
@@ -44,6 +58,9 @@ bool resolve(const Kernel &kernel, const KernelParam &param, PlanParam &out) {
     return false;
   auto id = static_cast<ViewId>(out.source);
   switch (param.kind) {
+  case Kind::Pointer:
+    out.onlyF32 = takesOnlyF32(kernel, param, id);
+    return true;
   case Kind::Map:
     return isMappable(kernel, param, id);
   case Kind::Stride:
@@ -106,8 +123,12 @@ uint64_t batchValue(BatchField field, const Problem &problem) {
 gdn_status makePlan(const Kernel &kernel, LaunchPlan &plan) {
   size_t end = 0;
   for (const KernelParam &param : kernel.params) {
-    PlanParam resolved{param.kind,   0, param.axis, static_cast<uint8_t>(param.size()), 0, param.boxColumns,
-                       param.boxRows};
+    PlanParam resolved;
+    resolved.kind = param.kind;
+    resolved.axis = param.axis;
+    resolved.bytes = static_cast<uint8_t>(param.size());
+    resolved.boxColumns = param.boxColumns;
+    resolved.boxRows = param.boxRows;
     if (!resolve(kernel, param, resolved))
       return fail(GDN_BUNDLE_VERSION,
                   "%s: expected parameters that gdn %d.%d.%d can give, got '%s' of kind %d, axis %d",
@@ -132,6 +153,9 @@ gdn_status fillParams(const LaunchPlan &plan, const Problem &problem, const Driv
       GDN_TRY(encodeMap(param, problem, driver, reinterpret_cast<CUtensorMap *>(slot)));
       continue;
     case Kind::Pointer:
+      if (param.onlyF32 && problem.views[param.source].element != ElementType::F32)
+        return fail(GDN_UNSUPPORTED, "dtype of %s: expected GDN_F32, which the kernel takes alone, got %s",
+                    viewNames[param.source], describe(problem.views[param.source].element));
       value = reinterpret_cast<uint64_t>(problem.views[param.source].data);
       break;
     case Kind::Stride:

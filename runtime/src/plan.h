@@ -12,7 +12,8 @@ struct PlanParam {
   uint8_t source = 0; // ViewId or BatchField
   uint8_t axis = 0;
   uint8_t bytes = 0;
-  uint16_t offset = 0; // in the parameter buffer
+  bool onlyF32 = false; // of a Pointer without Element to gates or states
+  uint16_t offset = 0;  // in the parameter buffer
   uint16_t boxColumns = 0, boxRows = 0;
 };
 

@@ -21,14 +21,13 @@ std::string describe(const Shape &shape) {
 }
 
 gdn_status unsupported(const gdn_bundle &bundle, const Shape &shape) {
-  std::vector<const KernelKey *> keys;
-  for (const LoadableKernel &kernel : bundle.kernels)
-    keys.push_back(&kernel.key());
-  std::stable_sort(keys.begin(), keys.end(),
-                   [&](const KernelKey *a, const KernelKey *b) { return distance(*a, shape) < distance(*b, shape); });
+  std::vector<std::pair<int, size_t>> ranked;
+  for (size_t i = 0; i < bundle.kernels.size(); ++i)
+    ranked.emplace_back(distance(bundle.kernels[i].key(), shape), i);
+  std::sort(ranked.begin(), ranked.end());
   std::string nearest;
-  for (size_t i = 0; i < keys.size() && i < 3; ++i)
-    nearest += (i ? "; " : "") + gdn::describe(*keys[i]);
+  for (size_t i = 0; i < ranked.size() && i < 3; ++i)
+    nearest += (i ? "; " : "") + gdn::describe(bundle.kernels[ranked[i].second].key());
   return fail(GDN_UNSUPPORTED, "expected a forward kernel for %s, got a bundle without; nearest: %s",
               describe(shape).c_str(), nearest.empty() ? "none, it has no forward kernel" : nearest.c_str());
 }

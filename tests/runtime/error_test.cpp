@@ -217,6 +217,23 @@ TEST_F(Errors, DriverCalls) {
   expectLaunch(args); // no failure sticks
 }
 
+TEST_F(Errors, KernelsOfOneElementType) {
+  Kernel kernel = sample::forward(sample::key());
+  std::erase_if(kernel.params, [](const KernelParam &param) {
+    return param.kind == KernelParam::Kind::Element && (param.name == "g_in" || param.name == "s_out");
+  });
+  fakeCuda().paramSizes[kernel.entry].clear();
+  for (const KernelParam &param : kernel.params)
+    fakeCuda().paramSizes[kernel.entry].push_back(param.size());
+  open(*writeBundle({kernel}, ""));
+  expectFailure(GDN_UNSUPPORTED, "dtype of s_out: expected GDN_F32, which the kernel takes alone, got fp16", args);
+  args.final_state.dtype = GDN_F32;
+  args.g.dtype = GDN_BF16;
+  expectFailure(GDN_UNSUPPORTED, "dtype of g_in: expected GDN_F32, which the kernel takes alone, got bf16", args);
+  args.g.dtype = GDN_F32;
+  expectLaunch(args);
+}
+
 TEST_F(Errors, MissingEntry) {
   fakeCuda().paramSizes.clear();
   expectFailure(GDN_DRIVER_ERROR, "cuLibraryGetKernel of 'forward_128_128_split2'", args);

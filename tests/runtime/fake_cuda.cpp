@@ -24,17 +24,17 @@ int enter(const char *function) {
 
 } // namespace
 
+FakeCuda &fakeCuda() {
+  static FakeCuda fake;
+  return fake;
+}
+
 #define ENTER()                                                                                                        \
   if (int injected = enter(__func__))                                                                                  \
   return injected
 
 #pragma GCC visibility push(default)
 extern "C" {
-
-FakeCuda &fakeCuda() {
-  static FakeCuda fake;
-  return fake;
-}
 
 int cuInit(unsigned) {
   ENTER();

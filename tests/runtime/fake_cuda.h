@@ -47,4 +47,4 @@ struct FakeCuda {
   int captureModeOfLoad = 0;
 };
 
-extern "C" __attribute__((visibility("default"))) FakeCuda &fakeCuda();
+[[gnu::visibility("default")]] FakeCuda &fakeCuda();

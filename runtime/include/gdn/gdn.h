@@ -38,7 +38,7 @@ typedef enum gdn_status {
   GDN_WORKSPACE_TOO_SMALL = 3, /* the workspace is smaller than gdn_forward_workspace_size says */
   GDN_FILE_ERROR = 4,          /* the bundle's file cannot be opened or mapped */
   GDN_BUNDLE_CORRUPT = 5,      /* the bundle is truncated, or its contents contradict each other or their hashes */
-  GDN_BUNDLE_VERSION = 6,      /* the bundle's format is of another version than this library reads */
+  GDN_BUNDLE_VERSION = 6,      /* the bundle is of another version than this library reads */
   GDN_NO_DRIVER = 7,           /* the CUDA driver library is missing or lacks a function */
   GDN_DRIVER_TOO_OLD = 8,      /* the CUDA driver is older than the kernel's image needs */
   GDN_NO_CONTEXT = 9,          /* the calling thread has no current CUDA context, or there is no such device */
@@ -132,16 +132,18 @@ GDN_API gdn_status gdn_device_query(int32_t device, gdn_device_info *info);
 
 /* ---- Forward ---- */
 
-/* A tensor on the device, [B, T, heads, columns], or [B, T, heads] for g and beta. Strides are in elements, and columns
- * are contiguous; the stride of an axis of length 1 is not looked at. With B > 1 the batch must be one packed token
- * axis: batch_stride == T * token_stride. Data may be NULL where the tensor has no elements. */
+/* A tensor on the device, [B, T, heads, columns], or [B, T, heads] for g and beta. Strides are in elements and at least
+ * 0, which repeats what is read; columns are contiguous; the stride of an axis of length 1 is not looked at. With B > 1
+ * the batch must be one packed token axis: batch_stride == T * token_stride. Data may be NULL where the tensor has no
+ * elements. */
 typedef struct gdn_tensor {
   void *data;
   int64_t batch_stride, token_stride, head_stride;
   int32_t dtype; /* gdn_dtype */
 } gdn_tensor;
 
-/* States on the device, [N, heads_v, K, V] or [N, heads_v, V, K]; each matrix is contiguous. Data is NULL for none. */
+/* States on the device, [N, heads_v, K, V] or [N, heads_v, V, K]; each matrix is contiguous. Address and strides are
+ * multiples of 16 bytes. Data is NULL for none. */
 typedef struct gdn_state {
   void *data;
   int64_t sequence_stride, head_stride; /* in elements */
