@@ -180,9 +180,12 @@ Values Lowering::lower(MbarrierWaitOp op) {
 }
 
 //===-- bulk copies -------------------------------------------------------------===//
+// The typed accessor insists on the type that the kernel's parameter had.
+template <typename Op> Value mapOf(Op op) { return op.getMapMutable().get(); }
+
 Values Lowering::lower(BulkLoadOp op) {
   Asm a = assembly();
-  std::string to = a.in(op.getTo()), map = a.in(op.getMapMutable().get()), coords = a.ins(op.getCoords()),
+  std::string to = a.in(op.getTo()), map = a.in(mapOf(op)), coords = a.ins(op.getCoords()),
               barrier = a.in(op.getBarrier());
   return a.emit("cp.async.bulk.tensor." + Twine(op.getCoords().size()) +
                     "d.shared::cluster.global.mbarrier::complete_tx::bytes [" + to + "], [" + map + ", {" + coords +
@@ -192,7 +195,7 @@ Values Lowering::lower(BulkLoadOp op) {
 
 Values Lowering::lower(BulkPrefetchOp op) {
   Asm a = assembly();
-  std::string map = a.in(op.getMapMutable().get()), coords = a.ins(op.getCoords());
+  std::string map = a.in(mapOf(op)), coords = a.ins(op.getCoords());
   return a.emit("cp.async.bulk.prefetch.tensor." + Twine(op.getCoords().size()) + "d.L2.global [" + map + ", {" +
                     coords + "}];",
                 Effect::Order);
@@ -200,7 +203,7 @@ Values Lowering::lower(BulkPrefetchOp op) {
 
 Values Lowering::lower(BulkStoreOp op) {
   Asm a = assembly();
-  std::string map = a.in(op.getMapMutable().get()), coords = a.ins(op.getCoords()), from = a.in(op.getFrom());
+  std::string map = a.in(mapOf(op)), coords = a.ins(op.getCoords()), from = a.in(op.getFrom());
   return a.emit("cp.async.bulk.tensor." + Twine(op.getCoords().size()) + "d.global.shared::cta.bulk_group [" + map +
                     ", {" + coords + "}], [" + from + "];",
                 Effect::Memory);
@@ -220,7 +223,7 @@ Values Lowering::tied(const Twine &text, ValueRange values) {
 Values Lowering::lower(WgmmaOp op) {
   // The high word of both descriptors: 1024 bytes (64 << 4) between groups of eight rows, 128-byte swizzle (PTX ISA,
   // "matrix descriptor").
-  constexpr StringLiteral high = ", 0x40000040};\n";
+  StringRef high = op.getUnswizzled() ? ", 0};\n" : ", 0x40000040};\n";
   Asm a = assembly();
   bool fresh = op.getAcc().empty();
   // A fresh product writes its results while operands are still read, and may not share registers with them.

@@ -13,48 +13,79 @@ void store(ArrayRef<Value *> places, ValueRange values) {
 }
 } // namespace
 
-// Items: sequence by sequence, all v-heads of one, all V blocks of a head. Blocks take them in strides of the grid.
+// By one lane for its whole warp, whose lanes have all read what was there and will all read what is there now.
+void Lowering::writeRecord(int64_t word, ValueRange values) {
+  ::sm::WarpSyncOp::create(b, loc);
+  auto writer = scf::IfOp::create(b, loc, isLane0(), false);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(writer.thenBlock()->getTerminator());
+    Value at = add(add(base, kernel->getAttrOfType<IntegerAttr>("records").getInt() + 4 * word), mul(warp, recordBytes));
+    for (size_t i = 0; i < values.size(); i += 2)
+      ::sm::StoreSharedOp::create(b, loc, values.slice(i, std::min<size_t>(2, values.size() - i)), add(at, 4 * i), false);
+  }
+  ::sm::WarpSyncOp::create(b, loc);
+  forgetLane();
+}
+
+// Offset of a sequence on the token axis. One outside it is cut to it: nothing outside the caller's tensors is touched.
+Value Lowering::sequenceOffset(ValueRange work, Value index) {
+  Value cu = work[0], i = wide(index);
+  Value packed = cmp(arith::CmpIPredicate::ne, cu, i64(0));
+  auto load = [&](Type type, int64_t bytes, int64_t isWide) {
+    Value here = arith::AndIOp::create(b, loc, packed, eq(work[1], isWide));
+    return ::sm::LoadGlobalOp::create(b, loc, TypeRange{type}, add(cu, mul(i, bytes)), here, false).getResult(0);
+  };
+  Value given = arith::AddIOp::create(b, loc, wide(load(b.getI32Type(), 4, 0)), load(b.getI64Type(), 8, 1));
+  Value v = arith::MaxSIOp::create(b, loc, select(packed, given, mul(i, wide(work[3]))), i64(0));
+  return arith::TruncIOp::create(b, loc, b.getI32Type(), Value(arith::MinSIOp::create(b, loc, v, wide(work[4]))));
+}
+
+// Items: sequence by sequence, all v-heads of one, all V blocks of a head. Blocks take them in strides of the grid. The item lies
+// in a record of the warp's: a role with few registers reads what it needs when it needs it.
 LogicalResult Lowering::lowerForeach(ForeachOp op) {
-  SmallVector<Value> &w = work.at(op.getItems());
-  Value cu = w[0], cuWide = w[1], sequences = w[2], length = w[3], tokens = w[4], heads = w[5], ratio = w[6];
   auto items = cast<ItemsType>(op.getItems().getType());
   int64_t split = intOf(items.getSplit()), columns = intOf(items.getColumns());
-  Value perSequence = mul(heads, split);
-  Value count = mul(sequences, perSequence);
-  Value block = ::sm::BlockOp::create(b, loc, b.getI32Type()), blocks = ::sm::BlocksOp::create(b, loc, b.getI32Type());
+  writeRecord(6, {copyIndex(), ::sm::BlockOp::create(b, loc, b.getI32Type())});
   SmallVector<Value *> carried = movedIn(op);
-  carried.push_back(&turnOffset);
-  auto loop = scf::ForOp::create(b, loc, block, count, blocks, load(carried));
+  SmallVector<Value> inits = load(carried);
+  auto loop = scf::WhileOp::create(b, loc, ValueRange(inits).getTypes(), inits);
   OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(loop.getBody());
+  // Read afresh: what LLVM computes from parameters in front of the loop stays in registers around it.
+  auto parameters = [&] {
+    SmallVector<Value> w;
+    for (Value v : work.at(op.getItems()))
+      w.push_back(::sm::OpaqueOp::create(b, loc, v));
+    return w;
+  };
+  Block *before = b.createBlock(&loop.getBefore(), {}, ValueRange(inits).getTypes(), SmallVector<Location>(inits.size(), loc));
   forgetLane();
-  store(carried, loop.getRegionIterArgs());
-  Value item = loop.getInductionVar();
+  SmallVector<Value> w = parameters();
+  Value more = cmp(arith::CmpIPredicate::slt, field(7), mul(mul(w[2], w[5]), split));
+  scf::ConditionOp::create(b, loc, more, before->getArguments());
+
+  Block *body = b.createBlock(&loop.getAfter(), {}, ValueRange(inits).getTypes(), SmallVector<Location>(inits.size(), loc));
+  forgetLane();
+  store(carried, body->getArguments());
+  w = parameters();
+  Value item = field(7), perSequence = mul(w[5], split);
   Value sequence = arith::DivUIOp::create(b, loc, item, perSequence);
   Value rest = arith::RemUIOp::create(b, loc, item, perSequence);
   Value head = split == 1 ? rest : Value(arith::DivUIOp::create(b, loc, rest, i32(split)));
   Value part = split == 1 ? i32(0) : Value(arith::RemUIOp::create(b, loc, rest, i32(split)));
-  // Offsets outside the token axis, or decreasing ones, are cut to it: nothing outside the caller's tensors is touched.
-  Value packed = cmp(arith::CmpIPredicate::ne, cu, i64(0));
-  Value narrow = arith::AndIOp::create(b, loc, packed, eq(cuWide, 0)), broad = arith::AndIOp::create(b, loc, packed, eq(cuWide, 1));
-  auto offset = [&](Value index) {
-    Value i = wide(index);
-    Value lo = ::sm::LoadGlobalOp::create(b, loc, TypeRange{b.getI32Type()}, add(cu, mul(i, 4)), narrow, false).getResult(0);
-    Value hi = ::sm::LoadGlobalOp::create(b, loc, TypeRange{b.getI64Type()}, add(cu, mul(i, 8)), broad, false).getResult(0);
-    Value dense = mul(i, wide(length));
-    Value v = select(packed, arith::AddIOp::create(b, loc, wide(lo), hi), dense);
-    v = arith::MaxSIOp::create(b, loc, v, i64(0));
-    return Value(arith::TruncIOp::create(b, loc, b.getI32Type(), Value(arith::MinSIOp::create(b, loc, v, wide(tokens)))));
-  };
-  Value begin = offset(sequence), end = arith::MaxSIOp::create(b, loc, offset(add(sequence, 1)), begin);
-  ValueRange args = op.getBody().getArguments();
-  regs[args[0]] = {begin, end};
-  regs[args[1]] = {sequence};
-  regs[args[2]] = {Value(arith::DivUIOp::create(b, loc, head, ratio))};
-  regs[args[3]] = {head};
-  regs[args[4]] = {mul(part, columns)};
+  Value begin = sequenceOffset(w, sequence);
+  Value end = arith::MaxSIOp::create(b, loc, sequenceOffset(w, add(sequence, 1)), begin);
+  writeRecord(0, {begin, end, sequence, Value(arith::DivUIOp::create(b, loc, head, w[6])), head, mul(part, columns)});
+  for (int64_t i = 1; i < 5; ++i)
+    fields[op.getBody().getArgument(i)] = i + 1;
   if (failed(lowerBlock(op.getBody().front()))) return failure();
-  b.setInsertionPointToEnd(loop.getBody());
+  Value next = field(6);
+  if (auto shares = op.getBody().getOps<ShareOp>(); !shares.empty()) {
+    next = sub(next, Value(arith::RemUIOp::create(b, loc, scalar((*shares.begin()).getCount()), i32(copies))));
+    next = select(cmp(arith::CmpIPredicate::slt, next, i32(0)), add(next, copies), next);
+  }
+  Value blocks = ::sm::BlocksOp::create(b, loc, b.getI32Type());
+  writeRecord(6, {next, add(field(7), blocks)});
   scf::YieldOp::create(b, loc, load(carried));
   store(carried, loop.getResults());
   forgetLane();
@@ -66,8 +97,7 @@ LogicalResult Lowering::lowerFor(scf::ForOp op) {
   SmallVector<Value> inits = flat(op.getInits());
   unsigned own = inits.size();
   llvm::append_range(inits, load(moved));
-  auto bound = [&](Value v) { return regs.at(v)[0]; };
-  auto loop = scf::ForOp::create(b, loc, bound(op.getLowerBound()), bound(op.getUpperBound()), bound(op.getStep()), inits);
+    auto loop = scf::ForOp::create(b, loc, scalar(op.getLowerBound()), scalar(op.getUpperBound()), scalar(op.getStep()), inits);
   OpBuilder::InsertionGuard guard(b);
   if (!loop.getBody()->empty()) loop.getBody()->back().erase();
   b.setInsertionPointToStart(loop.getBody());
@@ -96,7 +126,7 @@ LogicalResult Lowering::lowerIf(scf::IfOp op) {
   for (Value v : before)
     types.push_back(v.getType());
   bool both = !types.empty() || op.elseBlock();
-  auto branch = scf::IfOp::create(b, loc, types, regs.at(op.getCondition())[0], both);
+  auto branch = scf::IfOp::create(b, loc, types, scalar(op.getCondition()), both);
   OpBuilder::InsertionGuard guard(b);
   auto side = [&](Block *into, Block *from) -> LogicalResult {
     if (!into->empty()) into->back().erase();
@@ -124,7 +154,7 @@ LogicalResult Lowering::lowerPerWarp(PerWarpOp op) {
   for (int64_t w = 0; w < warps; ++w) {
     bool last = w + 1 == warps;
     if (!last) {
-      auto branch = scf::IfOp::create(b, loc, eq(roleWarp, w), true);
+      auto branch = scf::IfOp::create(b, loc, eq(warpInCopy(), w), true);
       b.setInsertionPoint(branch.thenBlock()->getTerminator());
       forgetLane();
       staticWarp = w;
@@ -145,7 +175,7 @@ LogicalResult Lowering::lowerOneWarp(OneWarpOp op) {
   SmallVector<Value *> moved = movedIn(op);
   SmallVector<Value> before = load(moved);
   int64_t chosen = op->getAttrOfType<IntegerAttr>("warp").getInt();
-  auto branch = scf::IfOp::create(b, loc, ValueRange(before).getTypes(), eq(roleWarp, chosen), !before.empty());
+  auto branch = scf::IfOp::create(b, loc, ValueRange(before).getTypes(), eq(warpInCopy(), chosen), !before.empty());
   OpBuilder::InsertionGuard guard(b);
   if (!branch.thenBlock()->empty()) branch.thenBlock()->back().erase();
   b.setInsertionPointToStart(branch.thenBlock());
@@ -164,7 +194,7 @@ LogicalResult Lowering::lowerOneWarp(OneWarpOp op) {
 void Lowering::branchOnCopy(function_ref<void(int64_t)> body) {
   OpBuilder::InsertionGuard guard(b);
   for (int64_t i = 0; i + 1 < copies; ++i) {
-    auto branch = scf::IfOp::create(b, loc, eq(copy, i), true);
+    auto branch = scf::IfOp::create(b, loc, eq(copyIndex(), i), true);
     b.setInsertionPoint(branch.thenBlock()->getTerminator());
     body(i);
     b.setInsertionPoint(branch.elseBlock()->getTerminator());
@@ -182,40 +212,18 @@ LogicalResult Lowering::lowerTurn(TurnOp op) {
     if (isa<PendingType>(result.getType()))
       alias[result] = yielded;
     else
-      regs[result] = regs.at(yielded);
+      regs[result] = flat(yielded);
   }
   branchOnCopy([&](int64_t i) { ::sm::BarArriveOp::create(b, loc, id + (i + 1) % copies, threads); });
   return success();
 }
 
-// Copies take iterations by turns, counted through all items: copy i the numbers = i modulo their number.
+// Copies take iterations by turns, counted through all items: copy i the numbers = i modulo their number. The record says with which
+// iteration of the item in work this copy begins.
 LogicalResult Lowering::lowerShare(ShareOp op) {
-  Value count = regs.at(op.getCount())[0];
-  regs[op.getFirst()] = {turnOffset};
+  fields[op.getFirst()] = 6;
   regs[op.getStep()] = {i32(copies)};
-  Value behind = arith::RemUIOp::create(b, loc, count, i32(copies)); // n mod copies
-  Value next = sub(turnOffset, behind);
-  turnOffset = select(cmp(arith::CmpIPredicate::slt, next, i32(0)), add(next, copies), next);
   return success();
-}
-
-void Lowering::lowerScalar(Operation &op) {
-  if (auto chunks = dyn_cast<ChunksOp>(op)) {
-    SmallVector<Value> &span = regs.at(chunks.getSpan());
-    regs[chunks.getCount()] = {Value(arith::DivUIOp::create(b, loc, add(sub(span[1], span[0]), chunk - 1), i32(chunk)))};
-  } else if (isa<ChunkOp>(op)) {
-    SmallVector<Value> &span = regs.at(op.getOperand(0));
-    Value first = add(span[0], mul(regs.at(op.getOperand(1))[0], chunk));
-    Value valid = arith::MinSIOp::create(b, loc, sub(span[1], first), i32(chunk));
-    regs[op.getResult(0)] = {first, Value(arith::MaxSIOp::create(b, loc, valid, i32(0)))};
-  } else {
-    IRMapping map;
-    for (Value v : op.getOperands())
-      map.map(v, regs.at(v)[0]);
-    Operation *clone = b.clone(op, map);
-    for (auto [from, to] : llvm::zip_equal(op.getResults(), clone->getResults()))
-      regs[from] = {to};
-  }
 }
 
 // All threads of the grid, sixteen bytes each.
@@ -224,15 +232,9 @@ void Lowering::lowerClear(ClearOp op) {
   ViewRef &view = views.at(op.getView());
   auto type = cast<ViewType>(op.getView().getType());
   int64_t vectors = intOf(type.getDims()[2]) * 2 / 16, threads = kernel->getAttrOfType<IntegerAttr>("threads").getInt();
-  Value cu = w[0], cuWide = w[1], tokens = w[4], heads = w[5];
-  Value packed = cmp(arith::CmpIPredicate::ne, cu, i64(0));
-  Value sequences = wide(w[2]);
-  Value lo = ::sm::LoadGlobalOp::create(b, loc, TypeRange{b.getI32Type()}, add(cu, mul(sequences, 4)),
-                                        arith::AndIOp::create(b, loc, packed, eq(cuWide, 0)), false).getResult(0);
-  Value hi = ::sm::LoadGlobalOp::create(b, loc, TypeRange{b.getI64Type()}, add(cu, mul(sequences, 8)),
-                                        arith::AndIOp::create(b, loc, packed, eq(cuWide, 1)), false).getResult(0);
-  Value last = arith::MaxSIOp::create(b, loc, Value(arith::AddIOp::create(b, loc, wide(lo), hi)), i64(0));
-  last = select(packed, last, wide(tokens)); // a dense batch has no tail
+  Value tokens = w[4], heads = w[5];
+  Value last = wide(sequenceOffset(w, w[2]));
+  last = select(cmp(arith::CmpIPredicate::ne, w[0], i64(0)), last, wide(tokens)); // a dense batch has no tail
   Value rows = arith::MaxSIOp::create(b, loc, sub(wide(tokens), last), i64(0));
   Value perRow = wide(mul(heads, vectors));
   Value thread = ::sm::ThreadOp::create(b, loc, b.getI32Type()), block = ::sm::BlockOp::create(b, loc, b.getI32Type()),

@@ -21,7 +21,7 @@ SmallVector<Type> Lowering::typesOf(Type t) const {
   if (auto p = dyn_cast<PendingType>(t)) t = p.getValue();
   if (auto f = dyn_cast<FragType>(t))
     return SmallVector<Type>(registersOf(f), f.getElement().isF32() ? Type(Float32Type::get(ctx)) : IntegerType::get(ctx, 32));
-  if (isa<SpanType, ChunkType>(t)) return SmallVector<Type>(2, IntegerType::get(ctx, 32));
+  if (isa<ChunkType>(t)) return {IntegerType::get(ctx, 32)};
   return {t};
 }
 unsigned Lowering::widthOf(Type t) const { return typesOf(t).size(); }
@@ -32,8 +32,14 @@ Value Lowering::canonical(Value pending) {
 }
 SmallVector<Value> Lowering::flat(ValueRange values) {
   SmallVector<Value> out;
-  for (Value v : values)
-    llvm::append_range(out, regs.at(canonical(v)));
+  for (Value v : values) {
+    if (auto chunk = v.getDefiningOp<ChunkOp>())
+      out.push_back(scalar(chunk.getIndex()));
+    else if (isa<FragType, PendingType, ChunkType>(v.getType()))
+      llvm::append_range(out, regs.at(canonical(v)));
+    else
+      out.push_back(scalar(v));
+  }
   return out;
 }
 void Lowering::bind(ValueRange values, ValueRange all) {
@@ -44,9 +50,44 @@ void Lowering::bind(ValueRange values, ValueRange all) {
   }
 }
 Value Lowering::lane() { return laneNow ? laneNow : laneNow = ::sm::LaneOp::create(b, loc); }
+Value Lowering::warpInBlock() { return warpNow ? warpNow : warpNow = ::sm::OpaqueOp::create(b, loc, warp); }
+static int64_t firstWarp(RoleOp role) { return role->getAttrOfType<IntegerAttr>("first_warp").getInt(); }
 Value Lowering::warpInCopy() {
   if (staticWarp) return i32(*staticWarp);
-  return warpNow ? warpNow : warpNow = ::sm::OpaqueOp::create(b, loc, roleWarp);
+  Value inRole = add(warpInBlock(), -firstWarp(role));
+  return copies == 1 ? inRole : Value(arith::RemUIOp::create(b, loc, inRole, i32(warps)));
+}
+Value Lowering::copyIndex() {
+  return copies == 1 ? i32(0) : Value(arith::DivUIOp::create(b, loc, add(warpInBlock(), -firstWarp(role)), i32(warps)));
+}
+Value Lowering::field(int64_t i) {
+  int64_t records = kernel->getAttrOfType<IntegerAttr>("records").getInt();
+  Value at = add(add(base, records + 4 * i), mul(warpInBlock(), recordBytes));
+  return ::sm::LoadSharedOp::create(b, loc, TypeRange{b.getI32Type()}, at).getResult(0);
+}
+Value Lowering::scalar(Value v) {
+  if (auto it = regs.find(v); it != regs.end()) {
+    // A loop's variable is opaque: LLVM would keep what is computed from it in variables of their own.
+    bool variable = isa<BlockArgument>(v) && isa<scf::ForOp>(v.getParentBlock()->getParentOp());
+    return variable ? Value(::sm::OpaqueOp::create(b, loc, it->second[0])) : it->second[0];
+  }
+  if (auto it = fields.find(v); it != fields.end()) return field(it->second);
+  Operation *op = v.getDefiningOp();
+  if (!op) return copyIndex(); // the role's argument
+  if (isa<ChunksOp>(op)) {
+    Value tokens = sub(field(1), field(0));
+    return arith::DivUIOp::create(b, loc, add(tokens, chunk - 1), i32(chunk));
+  }
+  IRMapping map;
+  for (Value operand : op->getOperands())
+    map.map(operand, scalar(operand));
+  return b.clone(*op, map)->getResult(0);
+}
+std::pair<Value, Value> Lowering::rowsOf(Value v) {
+  auto op = v.getDefiningOp<ChunkOp>();
+  Value first = add(field(0), mul(op ? scalar(op.getIndex()) : scalar(v), chunk));
+  Value valid = arith::MinSIOp::create(b, loc, sub(field(1), first), i32(chunk));
+  return {first, Value(arith::MaxSIOp::create(b, loc, valid, i32(0)))};
 }
 
 //===-- parameters -----------------------------------------------------------===//
@@ -156,6 +197,13 @@ void Lowering::prologue() {
     b.setInsertionPointToStart(loop.getBody());
     ::sm::StoreSharedOp::create(b, loc, ValueRange{zero, zero, zero, zero}, add(add(base, get(r, "offset")), loop.getInductionVar()), false);
   }
+  if (auto zeros = kernel->getAttrOfType<IntegerAttr>("zeros")) {
+    zeroed = true;
+    auto some = scf::IfOp::create(b, loc, cmp(arith::CmpIPredicate::ult, thread, i32(zeroBytes / 4)), false);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(some.thenBlock()->getTerminator());
+    ::sm::StoreSharedOp::create(b, loc, ValueRange{i32(0)}, add(add(base, zeros.getInt()), shl(thread, 2)), false);
+  }
   if (zeroed) ::sm::FenceAsyncOp::create(b, loc);
   {
     OpBuilder::InsertionGuard guard(b);
@@ -171,8 +219,7 @@ LogicalResult Lowering::lowerRoles() {
     if (!isa<RoleOp>(op) && failed(lowerOp(op))) return failure();
   auto roles = llvm::to_vector(kernel.getBody().getOps<RoleOp>());
   for (auto [i, r] : llvm::enumerate(roles)) {
-    int64_t firstWarp = r->getAttrOfType<IntegerAttr>("first_warp").getInt();
-    int64_t behind = firstWarp + intOf(r.getWarps()) * intOf(r.getCopies());
+    int64_t behind = firstWarp(r) + intOf(r.getWarps()) * intOf(r.getCopies());
     if (i + 1 == roles.size()) return lowerRole(r);
     auto branch = scf::IfOp::create(b, loc, cmp(arith::CmpIPredicate::slt, warp, i32(behind)), true);
     b.setInsertionPoint(branch.thenBlock()->getTerminator());
@@ -190,11 +237,6 @@ LogicalResult Lowering::lowerRole(RoleOp r) {
   int64_t threads = kernel->getAttrOfType<IntegerAttr>("threads").getInt();
   int64_t atLaunch = 65536 / threads / 8 * 8, budget = intOf(r.getRegisters());
   if (budget != atLaunch) ::sm::MaxRegistersOp::create(b, loc, budget, budget > atLaunch);
-  Value inRole = sub(warp, i32(r->getAttrOfType<IntegerAttr>("first_warp").getInt()));
-  copy = copies == 1 ? i32(0) : Value(arith::DivUIOp::create(b, loc, inRole, i32(warps)));
-  roleWarp = copies == 1 ? inRole : Value(arith::RemUIOp::create(b, loc, inRole, i32(warps)));
-  if (r.getBody().getNumArguments()) regs[r.getBody().getArgument(0)] = {copy};
-  turnOffset = copy;
   forgetLane();
   inFlight.clear();
   findTracks(r);
@@ -202,20 +244,20 @@ LogicalResult Lowering::lowerRole(RoleOp r) {
   auto turns = r->getAttrOfType<IntegerAttr>("turn_barrier");
   auto turnThreads = 2 * warps * 32;
   if (turns) { // the last copy lets the first one begin
-    auto last = scf::IfOp::create(b, loc, eq(copy, copies - 1), false);
+    auto last = scf::IfOp::create(b, loc, eq(copyIndex(), copies - 1), false);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPoint(last.thenBlock()->getTerminator());
     ::sm::BarArriveOp::create(b, loc, turns.getInt(), turnThreads);
   }
   if (failed(lowerBlock(r.getBody().front()))) return failure();
   if (turns) { // and the first one takes the last arrival
-    auto head = scf::IfOp::create(b, loc, eq(copy, 0), false);
+    auto head = scf::IfOp::create(b, loc, eq(copyIndex(), 0), false);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPoint(head.thenBlock()->getTerminator());
     ::sm::BarSyncOp::create(b, loc, turns.getInt(), turnThreads);
   }
   if (!r.getBody().getOps<RingOp>().empty()) { // shared memory outlives the bulk stores that read it
-    auto issuer = scf::IfOp::create(b, loc, arith::AndIOp::create(b, loc, eq(roleWarp, 0), isLane0()), false);
+    auto issuer = scf::IfOp::create(b, loc, isFirstThread(), false);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPoint(issuer.thenBlock()->getTerminator());
     ::sm::BulkWaitOp::create(b, loc, 0, false);
@@ -263,9 +305,10 @@ LogicalResult Lowering::lowerOp(Operation &op) {
       .Case([&](MmaOp o) { return lowerMma(o); })
       .Case([&](WaitOp o) { return lowerWait(o); })
       .Case([&](ReadyOp o) {
-        regs[o.getPending()] = regs.at(o.getValue());
+        give(o.getPending(), o.getValue());
         return success();
       })
+      .Case([&](PrimeOp o) { return lowerPrime(o), success(); })
       .Case([&](BlockMmaOp o) { return lowerBlockMma(o), success(); })
       .Case([&](SolveBlocksOp o) { return lowerSolveBlocks(o), success(); })
       .Case([&](LowerOp o) { return lowerLower(o), success(); })
@@ -273,10 +316,10 @@ LogicalResult Lowering::lowerOp(Operation &op) {
       .Case([&](LastOp o) { return lowerLast(o), success(); })
       .Case([&](ConvertOp o) { return lowerConvert(o), success(); })
       .Case<AddOp, SubFOp, MulOp, NegOp, Exp2Op, ScaleOp, AtLeastOp, FillOp, UndefOp>([&](auto o) { return lowerElementwise(*o); })
-      .Case<ChunksOp, ChunkOp>([&](auto o) { return lowerScalar(*o), success(); })
+      .Case<ChunksOp, ChunkOp>([](auto) { return success(); }) // computed where they are used
       .Default([&](Operation *o) -> LogicalResult {
         if (o->getDialect() && o->getDialect()->getNamespace() == "arith" && o->getNumRegions() == 0)
-          return lowerScalar(*o), success();
+          return success();
         return o->emitOpError("has no lowering to sm_90a");
       });
 }

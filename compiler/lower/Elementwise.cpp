@@ -39,7 +39,7 @@ LogicalResult Lowering::lowerElementwise(Operation &op) {
     else if (isa<Exp2Op>(op))
       out.push_back(::sm::Ex2Op::create(b, loc, operand(0, r)));
     else if (isa<ScaleOp>(op))
-      out.push_back(arith::MulFOp::create(b, loc, operand(0, r), regs.at(op.getOperand(1))[0], contract));
+      out.push_back(arith::MulFOp::create(b, loc, operand(0, r), scalar(op.getOperand(1)), contract));
     else if (auto bound = dyn_cast<AtLeastOp>(op))
       out.push_back(arith::MaximumFOp::create(b, loc, operand(0, r), f32(intOf(bound.getBound()))));
     else if (type.getElement().isF32()) // neg
@@ -90,7 +90,7 @@ void Lowering::lowerLast(LastOp op) {
   auto type = cast<FragType>(op.getValue().getType());
   if (auto read = op.getValue().getDefiningOp<ReadOp>(); read && !read.getTrans()) { // one word instead of a row and a shuffle
     int64_t n = type.dim(1);
-    Value at = add(address.at(read.getBuf()), 3 * stripBytes(n) + (n / 8 - 1) * 8 + 4);
+    Value at = add(addressOf(read.getBuf()), 3 * stripBytes(n) + (n / 8 - 1) * 8 + 4);
     regs[op.getResult()] = {::sm::LoadSharedOp::create(b, loc, TypeRange{b.getF32Type()}, at).getResult(0)};
     return;
   }

@@ -6,28 +6,28 @@ using namespace tile;
 // Box coordinates of a chunk's rows, innermost first: a dimension that ends behind the last valid row clips the box there (the
 // map is described in runtime/format/kernel.h).
 SmallVector<Value> Lowering::coordinates(Value column, Value head, Value chunk) {
-  SmallVector<Value> &c = regs.at(chunk);
-  return {column, head, sub(i32(this->chunk), c[1]), add(c[0], c[1])};
+  auto [first, valid] = rowsOf(chunk);
+  return {column, head, sub(i32(this->chunk), valid), add(first, valid)};
 }
 
 void Lowering::lowerCopyIn(CopyInOp op) {
   auto type = cast<BufType>(op.getBuf().getType());
-  Value head = regs.at(op.getIndex()[0])[0], barrier = slotBarrier(slotOf.lookup(op.getBuf()), "full");
-  Value column = op.getIndex().size() > 1 ? regs.at(op.getIndex()[1])[0] : i32(0);
+  Value head = scalar(op.getIndex()[0]), barrier = slotBarrier(buffers.at(op.getBuf()).ring, "full");
+  Value column = op.getIndex().size() > 1 ? scalar(op.getIndex()[1]) : i32(0);
   for (int64_t box = 0; box < boxes(type); ++box)
     ::sm::BulkLoadOp::create(b, loc, views.at(op.getView()).map, coordinates(add(column, box * boxColumns), head, op.getChunk()),
-                             add(address.at(op.getBuf()), box * boxBytes(type)), barrier);
+                             add(addressOf(op.getBuf()), box * boxBytes(type)), barrier);
 }
 
 void Lowering::lowerCopyOut(CopyOutOp op) {
   auto type = cast<BufType>(op.getBuf().getType());
-  auto issuer = scf::IfOp::create(b, loc, arith::AndIOp::create(b, loc, eq(roleWarp, 0), isLane0()), false);
+  auto issuer = scf::IfOp::create(b, loc, isFirstThread(), false);
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPoint(issuer.thenBlock()->getTerminator());
-    Value head = regs.at(op.getIndex()[0])[0], column = op.getIndex().size() > 1 ? regs.at(op.getIndex()[1])[0] : i32(0);
+    Value head = scalar(op.getIndex()[0]), column = op.getIndex().size() > 1 ? scalar(op.getIndex()[1]) : i32(0);
     for (int64_t box = 0; box < boxes(type); ++box)
-      ::sm::BulkStoreOp::create(b, loc, add(address.at(op.getBuf()), box * boxBytes(type)), views.at(op.getView()).map,
+      ::sm::BulkStoreOp::create(b, loc, add(addressOf(op.getBuf()), box * boxBytes(type)), views.at(op.getView()).map,
                                 coordinates(add(column, box * boxColumns), head, op.getChunk()));
     ::sm::BulkCommitOp::create(b, loc);
   }
@@ -52,7 +52,9 @@ Value Lowering::elementAddress(Value view, ValueRange index, ArrayRef<Value> inn
 
 // Emits a body for fp32 elements and one for 16-bit elements of a view whose element type is known at run time.
 SmallVector<Value> Lowering::ifWide(Value view, TypeRange types, function_ref<SmallVector<Value>(bool)> body) {
-  auto branch = scf::IfOp::create(b, loc, types, eq(views.at(view).element, 0), true);
+  // Opaque: the comparison would be hoisted and occupy a predicate for the whole kernel.
+  Value element = ::sm::OpaqueOp::create(b, loc, views.at(view).element);
+  auto branch = scf::IfOp::create(b, loc, types, eq(element, 0), true);
   OpBuilder::InsertionGuard guard(b);
   for (bool wide : {true, false}) {
     Block *block = wide ? branch.thenBlock() : branch.elseBlock();
@@ -76,19 +78,19 @@ void Lowering::lowerLoad(LoadOp op) { regs[op.getFrag()] = cast<FragType>(op.get
 
 // Two tokens a lane, by the warp that works with them; past the chunk's end, zeros.
 SmallVector<Value> Lowering::loadRow(LoadOp op) {
-  Value chunk = op.getChunk(), element = views.at(op.getView()).element;
-  SmallVector<Value> c = regs.at(chunk);
-  SmallVector<Value> index = flat(op.getIndex());
+  Value element = views.at(op.getView()).element;
   int64_t chosen = 0;
   role.walk([&](OneWarpOp o) { chosen = o->getAttrOfType<IntegerAttr>("warp").getInt(); });
   return ifWide(op.getView(), SmallVector<Type>(2, b.getF32Type()), [&](bool full) {
-    Value token = shl(lane(), 1), mine = eq(roleWarp, chosen);
+    auto [first, rows] = rowsOf(op.getChunk());
+    SmallVector<Value> index = flat(op.getIndex());
+    Value token = shl(lane(), 1), mine = eq(warpInCopy(), chosen);
     SmallVector<Value> out;
     for (int64_t e = 0; e < 2; ++e) {
       Value t = add(token, e);
-      SmallVector<Value> where{add(c[0], t)};
+      SmallVector<Value> where{add(first, t)};
       llvm::append_range(where, index);
-      Value valid = arith::AndIOp::create(b, loc, mine, cmp(arith::CmpIPredicate::slt, t, c[1]));
+      Value valid = arith::AndIOp::create(b, loc, mine, cmp(arith::CmpIPredicate::slt, t, rows));
       Value at = elementAddress(op.getView(), where, {}, full ? 4 : 2);
       Value v = ::sm::LoadGlobalOp::create(b, loc, TypeRange{full ? Type(b.getF32Type()) : b.getI32Type()}, at, valid, !full).getResult(0);
       out.push_back(full ? v : widen(v, element, false));
@@ -97,41 +99,43 @@ SmallVector<Value> Lowering::loadRow(LoadOp op) {
   });
 }
 
-namespace {
-// Element offsets of a thread's registers in the last two axes: rows + 8h, columns 8j + b.
-struct Place {
-  int64_t row, column;
-};
-Place placeOf(int64_t r) { return {r / 2 % 2 * 8, r / 4 * 8 + r % 2}; }
-} // namespace
+// Visits a thread's registers of a matrix in global memory, columns 8j + 2q + e and rows + 8h, with the address of each (with `pairs`:
+// of each two). One running address: with 64 of them at once there are no registers left for the values.
+void Lowering::forEachAddress(Value view, ValueRange index, FragType type, int64_t bytes, bool pairs,
+                              function_ref<void(int64_t r, Value at)> visit) {
+  ViewRef &v = views.at(view);
+  Value l = lane(), w = warpInCopy();
+  Value row = add(add(index[2], shl(w, 4)), shr(l, 2)), column = add(index[3], shl(andi(l, 3), 1));
+  Value at = elementAddress(view, index.take_front(2), {row, column}, bytes);
+  auto step = [&](unsigned axis, int64_t n) { return v.strides[axis] ? mul(v.strides[axis], n * bytes) : i64(n * bytes); };
+  for (int64_t j = 0; j < type.dim(1) / 8; ++j) {
+    if (j) at = ::sm::OpaqueOp::create(b, loc, add(at, step(3, 8)));
+    for (int64_t r = 4 * j; r < 4 * j + 4; r += pairs ? 2 : 1) {
+      Value here = at;
+      if (r / 2 % 2) here = add(here, step(2, 8));
+      if (r % 2) here = add(here, step(3, 1));
+      visit(r, here);
+    }
+  }
+}
 
 SmallVector<Value> Lowering::loadMatrix(LoadOp op) {
   auto type = cast<FragType>(op.getType());
   ViewRef &view = views.at(op.getView());
-  int64_t n = registersOf(type);
   bool pairs = !view.strides.back(); // the columns of a row are contiguous
-  SmallVector<Value> index = flat(op.getIndex());
-  return ifWide(op.getView(), SmallVector<Type>(n, b.getF32Type()), [&](bool full) {
-    int64_t bytes = full ? 4 : 2;
-    Value l = lane(), w = warpInCopy(), there = cmp(arith::CmpIPredicate::ne, view.pointer, i64(0));
-    Value row = add(add(index[2], shl(w, 4)), shr(l, 2)), column = add(index[3], shl(andi(l, 3), 1));
-    Value origin = elementAddress(op.getView(), ValueRange(index).take_front(2), {row, column}, bytes);
-    auto at = [&](Place p) {
-      Value rows = view.strides[2] ? mul(view.strides[2], p.row * bytes) : i64(p.row * bytes);
-      Value columns = view.strides[3] ? mul(view.strides[3], p.column * bytes) : i64(p.column * bytes);
-      return add(add(origin, rows), columns);
-    };
+  return ifWide(op.getView(), SmallVector<Type>(registersOf(type), b.getF32Type()), [&](bool full) {
+    Value there = cmp(arith::CmpIPredicate::ne, view.pointer, i64(0));
     SmallVector<Value> out;
-    for (int64_t r = 0; r < n; r += pairs ? 2 : 1) {
+    forEachAddress(op.getView(), flat(op.getIndex()), type, full ? 4 : 2, pairs, [&](int64_t, Value at) {
       SmallVector<Type> types(pairs && full ? 2 : 1, full ? Type(b.getF32Type()) : b.getI32Type());
-      auto load = ::sm::LoadGlobalOp::create(b, loc, types, at(placeOf(r)), there, !full && !pairs);
+      auto load = ::sm::LoadGlobalOp::create(b, loc, types, at, there, !full && !pairs);
       if (full) {
         llvm::append_range(out, load.getValues());
-        continue;
+        return;
       }
       out.push_back(widen(load.getResult(0), view.element, false));
       if (pairs) out.push_back(widen(load.getResult(0), view.element, true));
-    }
+    });
     return out;
   });
 }
@@ -139,19 +143,11 @@ SmallVector<Value> Lowering::loadMatrix(LoadOp op) {
 void Lowering::lowerStore(StoreOp op) {
   auto type = cast<FragType>(op.getFrag().getType());
   ViewRef &view = views.at(op.getView());
-  SmallVector<Value> v = regs.at(op.getFrag()), index = flat(op.getIndex());
-  int64_t n = registersOf(type);
+  SmallVector<Value> v = regs.at(op.getFrag());
   bool pairs = !view.strides.back();
   ifWide(op.getView(), {}, [&](bool full) {
-    int64_t bytes = full ? 4 : 2;
-    Value l = lane(), w = warpInCopy(), there = cmp(arith::CmpIPredicate::ne, view.pointer, i64(0));
-    Value row = add(add(index[2], shl(w, 4)), shr(l, 2)), column = add(index[3], shl(andi(l, 3), 1));
-    Value origin = elementAddress(op.getView(), ValueRange(index).take_front(2), {row, column}, bytes);
-    for (int64_t r = 0; r < n; r += pairs ? 2 : 1) {
-      Place p = placeOf(r);
-      Value rows = view.strides[2] ? mul(view.strides[2], p.row * bytes) : i64(p.row * bytes);
-      Value columns = view.strides[3] ? mul(view.strides[3], p.column * bytes) : i64(p.column * bytes);
-      Value at = add(add(origin, rows), columns);
+    Value there = cmp(arith::CmpIPredicate::ne, view.pointer, i64(0));
+    forEachAddress(op.getView(), flat(op.getIndex()), type, full ? 4 : 2, pairs, [&](int64_t r, Value at) {
       SmallVector<Value> words{v[r]};
       if (full && pairs) words.push_back(v[r + 1]);
       if (!full) {
@@ -159,7 +155,7 @@ void Lowering::lowerStore(StoreOp op) {
         words = {select(eq(view.element, 2), pack(b.getF16Type(), v[r], hi), pack(b.getBF16Type(), v[r], hi))};
       }
       ::sm::StoreGlobalOp::create(b, loc, words, at, there, !full && !pairs);
-    }
+    });
     return SmallVector<Value>();
   });
 }
@@ -170,14 +166,14 @@ void Lowering::lowerStamp(Operation &op) {
   int64_t slot = isa<StampOp>(op) ? cast<StampOp>(op).getSlot() : cast<RecordOp>(op).getSlot();
   ViewRef &v = views.at(view);
   forgetLane();
-  Value mine = arith::AndIOp::create(b, loc, arith::AndIOp::create(b, loc, eq(roleWarp, 0), isLane0()), eq(copy, 0));
+  Value mine = arith::AndIOp::create(b, loc, isFirstThread(), eq(copyIndex(), 0));
   Value block = ::sm::BlockOp::create(b, loc, b.getI32Type());
   Value row = add(v.pointer, mul(mul(wide(block), v.strides[0]), 8));
   auto put = [&](Value value, int64_t column) {
     ::sm::StoreGlobalOp::create(b, loc, ValueRange{value}, add(row, 8 * column), mine, false);
   };
   if (auto record = dyn_cast<RecordOp>(op)) {
-    put(wide(regs.at(record.getValue())[0]), slot);
+    put(wide(scalar(record.getValue())), slot);
     return;
   }
   put(::sm::ClockOp::create(b, loc), slot);

@@ -33,6 +33,12 @@ struct Track {
   Value stage, parity;
 };
 
+// Where a buffer lies: in a slot of a ring, and there at a column. Its address is computed where it is used.
+struct BufferRef {
+  Value ring, column;    // column: a template scalar, a multiple of 64, or null
+  int64_t offset, perColumn;
+};
+
 // A slot held by a get, and the registers its reads filled: the release must not overtake them.
 struct Held {
   SmallVector<Value> loaded;
@@ -58,6 +64,8 @@ private:
   LogicalResult lowerRole(RoleOp role);
   LogicalResult lowerRoles();
   // Control.cpp: loops, branches, regions
+  void writeRecord(int64_t word, ValueRange values);
+  Value sequenceOffset(ValueRange work, Value index);
   LogicalResult lowerForeach(ForeachOp op);
   LogicalResult lowerFor(mlir::scf::ForOp op);
   LogicalResult lowerIf(mlir::scf::IfOp op);
@@ -66,7 +74,6 @@ private:
   LogicalResult lowerTurn(TurnOp op);
   LogicalResult lowerShare(ShareOp op);
   void lowerClear(ClearOp op);
-  void lowerScalar(Operation &op);
   void branchOnCopy(llvm::function_ref<void(int64_t copy)> body);
   // Rings.cpp
   void findTracks(RoleOp role);
@@ -99,11 +106,14 @@ private:
   Value elementAddress(Value view, ValueRange index, llvm::ArrayRef<Value> inner, int64_t bytes);
   SmallVector<Value> loadRow(LoadOp op);
   SmallVector<Value> loadMatrix(LoadOp op);
+  void forEachAddress(Value view, ValueRange index, FragType type, int64_t bytes, bool pairs,
+                      llvm::function_ref<void(int64_t r, Value at)> visit);
   SmallVector<Value> ifWide(Value view, mlir::TypeRange types, llvm::function_ref<SmallVector<Value>(bool wide)> body);
   Value widen(Value bits, Value element, bool high);
   // Products.cpp
   LogicalResult lowerMma(MmaOp op);
   LogicalResult lowerWait(WaitOp op);
+  void lowerPrime(PrimeOp op);
   void lowerBlockMma(BlockMmaOp op);
   Value descriptor(Value buf, bool transposed);
   SmallVector<Value> liveAcross(WaitOp op);
@@ -123,6 +133,10 @@ private:
   SmallVector<Value> flat(ValueRange values);
   void bind(ValueRange values, ValueRange flat);
   Value canonical(Value pending);
+  void give(Value to, Value from) { // a copy first: an insertion moves the map
+    SmallVector<Value> r = regs.at(from);
+    regs[to] = std::move(r);
+  }
 
   // Scalars.
   Value i32(int64_t v) { return mlir::arith::ConstantIntOp::create(b, loc, v, 32); }
@@ -150,11 +164,22 @@ private:
   // The thread's place in its role. Read afresh in each stretch of straight code: at 64 registers an address that LLVM keeps
   // around the loop is a spill.
   Value lane();
+  Value warpInBlock();
   Value warpInCopy();
+  Value copyIndex();
+  Value stageOf(Track *track);
+  Value addressOf(Value buf);
+  Value field(int64_t i); // of the item in work, from this warp's record
   Value isLane0() { return eq(lane(), 0); }
-  void forgetLane() { laneNow = warpNow = {}; }
-  // Emits into a region; what was cached outside may not be used behind it.
-  template <class F> LogicalResult inside(Block *block, F body);
+  Value isFirstThread() { return mlir::arith::AndIOp::create(b, loc, eq(warpInCopy(), 0), isLane0()); }
+  void forgetLane() {
+    laneNow = warpNow = {};
+    stageNow.clear();
+  }
+  // A scalar of the template, computed afresh from loop variables, the item's record and parameters.
+  Value scalar(Value v);
+  // First token and valid rows of a chunk.
+  std::pair<Value, Value> rowsOf(Value chunk);
 
   static ::sm::Half half(Type t) { return t.isF16() ? ::sm::Half::F16 : ::sm::Half::BF16; }
   Value pack(Type t, Value lo, Value hi) { return ::sm::PackOp::create(b, loc, half(t), lo, hi); }
@@ -171,20 +196,20 @@ private:
   Value warp; // in the block
   // Of the role being lowered.
   RoleOp role;
-  Value copy, roleWarp, turnOffset; // turnOffset: this copy's first iteration of the next item's share
   int64_t copies = 1, warps = 4;
   std::optional<int64_t> staticWarp; // inside per_warp
   Value laneNow, warpNow;
+  DenseMap<Track *, Value> stageNow;
   std::vector<std::unique_ptr<Track>> tracks;
   DenseMap<Value, Track *> trackOf; // by ring
   SmallVector<InFlight> inFlight;
   // What the template's values have become.
-  DenseMap<Value, SmallVector<Value>> regs;  // scalars, fragments, spans (begin, end), chunks (first, valid), products
-  DenseMap<Value, Value> address;            // buffers: of the slot or box, in shared memory
+  DenseMap<Value, SmallVector<Value>> regs;  // loop variables, fragments, chunks (their index), products
+  DenseMap<Value, int64_t> fields;           // of the item: their place in the record
+  DenseMap<Value, BufferRef> buffers;
   DenseMap<Value, ViewRef> views;
   DenseMap<Value, SmallVector<Value>> work;  // items: cu_seqlens, cu_wide, sequences, length, tokens, heads, ratio
   DenseMap<Value, Value> alias;              // products that left a turn
   DenseMap<Value, Held> held;                // by ring
-  DenseMap<Value, Value> slotOf;             // buffer to ring
 };
 } // namespace tile

@@ -8,7 +8,7 @@ Value Lowering::blockAddress(Value buf, Value rowBlock, int64_t columnBlock) {
   auto type = cast<BufType>(buf.getType());
   Value l = lane();
   Value row = shl(andi(l, 15), 7), half = shl(xori(shr(l, 4), andi(l, 7)), 4);
-  Value at = add(add(add(address.at(buf), columnBlock / 4 * boxBytes(type)), shl(rowBlock, 11)), ori(row, half));
+  Value at = add(add(add(addressOf(buf), columnBlock / 4 * boxBytes(type)), shl(rowBlock, 11)), ori(row, half));
   return xori(at, (columnBlock % 4) << 5);
 }
 
@@ -17,14 +17,14 @@ Value Lowering::transposedAddress(Value buf, int64_t tokenBlock) {
   Value l = lane(), w = warpInCopy();
   Value row = ori(shl(andi(l, 7), 7), shl(andi(l, 16), 6));
   Value column = xori(add(shl(w, 1), andi(shr(l, 3), 1)), andi(l, 7));
-  return add(add(address.at(buf), add(row, shl(column, 4))), tokenBlock * 16 * rowBytes);
+  return add(add(addressOf(buf), add(row, shl(column, 4))), tokenBlock * 16 * rowBytes);
 }
 
 // A warp's rows of the role's scratch.
 Value Lowering::scratchAddress(Value rowBlock, int64_t offset) {
   int64_t rows = role->getAttrOfType<IntegerAttr>("scratch_row").getInt();
   Value at = add(base, role->getAttrOfType<IntegerAttr>("scratch").getInt() + offset);
-  if (copies > 1) at = add(at, mul(copy, rows * warps));
+  if (copies > 1) at = add(at, mul(copyIndex(), rows * warps));
   return add(at, mul(rowBlock, rows));
 }
 // Row `lane mod 16`, half `lane / 16` of a 16x16 block of a block diagonal.
@@ -41,19 +41,19 @@ void Lowering::lowerRead(ReadOp op) {
   auto type = cast<BufType>(buf.getType());
   SmallVector<Value> &out = regs[op.getFrag()];
   out.clear();
-  Held &h = held[slotOf.lookup(buf)];
+  Held &h = held[buffers.lookup(buf).ring];
   h.generic = true;
   forgetLane();
   if (isRowBuffer(type) && op.getTrans()) { // [n, 1]: this thread's two rows
     Value l = lane(), w = warpInCopy();
     Value at = add(add(mul(andi(shr(l, 3), 3), stripBytes(type.dim(1))), shl(w, 4)), shl(andi(shr(l, 2), 1), 2));
-    at = add(address.at(buf), at);
+    at = add(addressOf(buf), at);
     for (int64_t half : {0, 8}) {
       out.push_back(::sm::LoadSharedOp::create(b, loc, TypeRange{b.getF32Type()}, add(at, half)).getResult(0));
       h.loaded.push_back(asInt(out.back()));
     }
   } else if (isRowBuffer(type)) {
-    Value at = add(address.at(buf), mul(andi(lane(), 3), stripBytes(type.dim(1))));
+    Value at = add(addressOf(buf), mul(andi(lane(), 3), stripBytes(type.dim(1))));
     for (int64_t i = 0; i < type.dim(1) / 16; ++i) {
       auto load = ::sm::LoadSharedOp::create(b, loc, SmallVector<Type>(4, b.getF32Type()), add(at, 16 * i));
       llvm::append_range(out, load.getValues());
@@ -75,7 +75,7 @@ void Lowering::lowerWrite(WriteOp op) {
   SmallVector<Value> v = regs.at(op.getFrag());
   if (isRowBuffer(type)) { // two tokens a lane
     Value l = lane();
-    Value at = add(address.at(buf), add(mul(andi(l, 3), stripBytes(type.dim(1))), shl(shr(l, 2), 3)));
+    Value at = add(addressOf(buf), add(mul(andi(l, 3), stripBytes(type.dim(1))), shl(shr(l, 2), 3)));
     ::sm::StoreSharedOp::create(b, loc, v, at, false);
     return;
   }
@@ -111,18 +111,19 @@ void Lowering::lowerAny(AnyOp op) {
   auto type = cast<BufType>(op.getValue().getType());
   forgetLane();
   Value l = lane();
-  Value at = add(address.at(op.getValue()), add(mul(andi(l, 3), stripBytes(type.dim(1))), shl(shr(l, 2), 3)));
+  Value at = add(addressOf(op.getValue()), add(mul(andi(l, 3), stripBytes(type.dim(1))), shl(shr(l, 2), 3)));
   auto load = ::sm::LoadSharedOp::create(b, loc, SmallVector<Type>(2, b.getF32Type()), at);
   Value zero = f32(0);
   Value some = arith::OrIOp::create(b, loc, arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE, load.getResult(0), zero),
                                     arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE, load.getResult(1), zero));
   regs[op.getResult()] = {Value(::sm::AnyOp::create(b, loc, some))};
-  held[slotOf.lookup(op.getValue())].generic = true;
+  held[buffers.lookup(op.getValue()).ring].generic = true;
 }
 
 void Lowering::lowerSub(SubOp op) {
   auto whole = cast<BufType>(op.getBuf().getType());
-  Value column = regs.at(op.getOffsets()[1])[0]; // a multiple of 64: whole boxes
-  address[op.getBox()] = add(address.at(op.getBuf()), mul(column, boxBytes(whole) / boxColumns));
-  slotOf[op.getBox()] = slotOf.lookup(op.getBuf());
+  BufferRef ref = buffers.at(op.getBuf());
+  ref.column = op.getOffsets()[1]; // a multiple of 64: whole boxes
+  ref.perColumn = boxBytes(whole) / boxColumns;
+  buffers[op.getBox()] = ref;
 }

@@ -7,7 +7,7 @@ using namespace tile;
 // the distance between boxes of 64 columns; both in units of 16 bytes.
 Value Lowering::descriptor(Value buf, bool transposed) {
   int64_t leading = transposed ? boxBytes(cast<BufType>(buf.getType())) / 16 : 1;
-  return ori(shr(address.at(buf), 4), i32(leading << 16));
+  return ori(shr(addressOf(buf), 4), i32(leading << 16));
 }
 
 // Descriptor of k-step kk: 16 columns on in a tile stored [n, k]; 16 rows on in one stored [k, n].
@@ -52,7 +52,7 @@ LogicalResult Lowering::lowerMma(MmaOp op) {
       Value stepA = descA ? add(descA, stepOffset(cast<BufType>(op.getA().getType()), false, kk)) : Value();
       Value stepB = add(descB, stepOffset(bType, transB, kk) + first * rowBytes / 16);
       auto product = ::sm::WgmmaOp::create(b, loc, SmallVector<Type>(columns / 2, b.getF32Type()), partial, a, stepA, stepB, columns,
-                                           half(bType.getElement()), false, transB);
+                                           half(bType.getElement()), false, transB, false);
       partial = llvm::to_vector_of<Value>(product.getD());
     }
     llvm::copy(partial, d.begin() + first / 2);
@@ -62,6 +62,21 @@ LogicalResult Lowering::lowerMma(MmaOp op) {
   inFlight.push_back({op.getD(), fromRegisters ? op.getA() : Value()});
   forgetLane();
   return success();
+}
+
+void Lowering::lowerPrime(PrimeOp op) {
+  SmallVector<Value> value = regs.at(op.getValue());
+  Value zeros = shr(add(base, kernel->getAttrOfType<IntegerAttr>("zeros").getInt()), 4);
+  size_t n = value.size();
+  value.append(4, i32(0));
+  ValueRange in = ::sm::WgmmaFenceOp::create(b, loc, ValueRange(value).getTypes(), value).getResults();
+  auto product = ::sm::WgmmaOp::create(b, loc, in.take_front(n).getTypes(), in.take_front(n), in.drop_front(n), Value(), zeros,
+                                       int64_t(2 * n), ::sm::Half::BF16, false, false, true);
+  ::sm::WgmmaCommitOp::create(b, loc);
+  SmallVector<Value> out = llvm::to_vector_of<Value>(product.getD());
+  llvm::append_range(out, in.drop_front(n));
+  auto wait = ::sm::WgmmaWaitOp::create(b, loc, ValueRange(out).getTypes(), 0, out);
+  regs[op.getResult()] = llvm::to_vector_of<Value>(wait.getResults().take_front(n));
 }
 
 // Fragments that were computed before the wait and are used behind it: they pass through it, so that work meant for the
@@ -84,7 +99,7 @@ LogicalResult Lowering::lowerWait(WaitOp op) {
   Value product = canonical(op.getPending());
   auto leaves = op->getAttrOfType<IntegerAttr>("leaves");
   if (!leaves) { // retired before
-    regs[op.getValue()] = regs.at(product);
+    give(op.getValue(), product);
     return success();
   }
   size_t retired = inFlight.size() - leaves.getInt();
@@ -105,7 +120,7 @@ LogicalResult Lowering::lowerWait(WaitOp op) {
     results = results.drop_front(r.size());
   }
   inFlight.erase(inFlight.begin(), inFlight.begin() + retired);
-  regs[op.getValue()] = regs.at(product);
+  give(op.getValue(), product);
   forgetLane();
   return success();
 }

@@ -50,6 +50,7 @@ void Lowering::findTracks(RoleOp r) {
       orders.push_back(uses.order);
       track = tracks.back().get();
     }
+    assert(step <= depth && "checked by tile-plan-memory");
     trackOf[ring] = track;
     for (Operation *op : uses.ops) {
       Block *anchor = anchorOf(op);
@@ -60,13 +61,18 @@ void Lowering::findTracks(RoleOp r) {
   }
 }
 
+// Copies that take turns start at their own slot. Where a step goes once around, the slot of a copy never changes.
 void Lowering::startTracks() {
   for (auto &t : tracks) {
-    t->stage = t->step > 1 ? copy : i32(0);
+    t->stage = t->step > 1 ? copyIndex() : i32(0);
     t->parity = i32(0);
-    if (t->step > t->depth) t->stage = arith::RemUIOp::create(b, loc, copy, i32(t->depth));
-    if (t->step > t->depth) t->parity = andi(Value(arith::DivUIOp::create(b, loc, copy, i32(t->depth))), 1);
   }
+}
+
+Value Lowering::stageOf(Track *t) {
+  if (t->step > 1 && t->step % t->depth == 0) return copyIndex();
+  Value &now = stageNow[t];
+  return now ? now : now = ::sm::OpaqueOp::create(b, loc, t->stage);
 }
 
 SmallVector<Value *> Lowering::movedIn(Operation *within) {
@@ -74,7 +80,7 @@ SmallVector<Value *> Lowering::movedIn(Operation *within) {
   for (auto &t : tracks)
     for (auto &[block, op] : t->last)
       if (within->isAncestor(block->getParentOp())) {
-        places.push_back(&t->stage);
+        if (t->step % t->depth) places.push_back(&t->stage);
         places.push_back(&t->parity);
         break;
       }
@@ -97,20 +103,25 @@ void Lowering::advance(Operation *op) {
 }
 
 Value Lowering::slotBarrier(Value ring, StringRef which) {
-  return add(add(base, attr(ringOf(ring), which)), shl(trackOf.at(ring)->stage, 3));
+  return add(add(base, attr(ringOf(ring), which)), shl(stageOf(trackOf.at(ring)), 3));
 }
 
 void Lowering::bindSlot(Value ring, ValueRange bufs) {
-  RingOp op = ringOf(ring);
-  int64_t slot = attr(op, "slot"), offset = 0, depth = intOf(op.getDepth());
-  Value at = add(base, attr(op, "offset"));
-  if (isPrivate(ring)) at = add(at, mul(copy, depth * slot));
-  at = add(at, mul(trackOf.at(ring)->stage, slot));
+  int64_t offset = 0;
   for (Value buf : bufs) {
-    address[buf] = add(at, offset);
-    slotOf[buf] = ring;
+    buffers[buf] = {ring, {}, offset, 0};
     offset += bufferBytes(cast<BufType>(buf.getType()));
   }
+}
+
+Value Lowering::addressOf(Value buf) {
+  const BufferRef &ref = buffers.at(buf);
+  RingOp ring = ringOf(ref.ring);
+  int64_t slot = attr(ring, "slot");
+  Value at = add(base, attr(ring, "offset") + ref.offset);
+  if (isPrivate(ref.ring)) at = add(at, mul(copyIndex(), intOf(ring.getDepth()) * slot));
+  at = add(at, mul(stageOf(trackOf.at(ref.ring)), slot));
+  return ref.column ? add(at, mul(scalar(ref.column), ref.perColumn)) : at;
 }
 
 void Lowering::roleSync() {
@@ -160,7 +171,7 @@ void Lowering::lowerGet(GetOp op) {
   if (isPrivate(ring)) {
     // With depth d, at most d - 2 older stores may still read: then the slot of the next put is free, as this barrier tells all.
     int64_t pending = std::max<int64_t>(intOf(ringOf(ring).getDepth()) - 2, 0);
-    auto issuer = scf::IfOp::create(b, loc, eq(roleWarp, 0), false);
+    auto issuer = scf::IfOp::create(b, loc, eq(warpInCopy(), 0), false);
     {
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPoint(issuer.thenBlock()->getTerminator());

@@ -43,7 +43,8 @@ struct CheckProgress : tile::impl::CheckProgressPassBase<CheckProgress> {
     if (auto c = dyn_cast<arith::CmpIOp>(op))
       return c.getPredicate() == arith::CmpIPredicate::ne   ? a != b
              : c.getPredicate() == arith::CmpIPredicate::eq ? a == b
-                                                            : a < b;
+                 : c.getPredicate() == arith::CmpIPredicate::sge ? a >= b
+                                                             : a < b;
     if (isa<arith::AddIOp>(op)) return a + b;
     if (isa<arith::SubIOp>(op)) return a - b;
     if (isa<arith::MulIOp>(op)) return a * b;

@@ -21,6 +21,13 @@ constexpr int64_t blockBytes = 512;
 // banks on; then the fp16 inverse.
 constexpr int64_t solveColumn = 48, solveSecond = 400, solveInverse = 1024, solveBytes = solveInverse + blockBytes;
 
+// Zeros for products that only prime an accumulator: one core matrix.
+constexpr int64_t zeroBytes = 128;
+
+// What a warp keeps of the item in work: first token, token behind the last, sequence, k-head, v-head, first V column, this copy's
+// first iteration of a shared loop, number of the item.
+constexpr int64_t recordBytes = 32;
+
 inline int64_t bufferBytes(BufType t) {
   if (isTile(t)) return boxes(t) * boxBytes(t);
   return isRowBuffer(t) ? 4 * stripBytes(t.dim(1)) : t.dim(0) / 16 * blockBytes;

@@ -13,8 +13,8 @@ def InstantiatePass : TilePass<"tile-instantiate"> {
 def RotatePass : TilePass<"tile-rotate"> {
   let summary = "move deferred work to the next iteration's tile.resume, and to the loop's end for the last one";
   let description = [{
-    A loop that carries a fragment is peeled, and items without iterations get a path of their own: the carried fragment then reaches the loop
-    as a product's result on every path, without which ptxas waits for all products before it may be read or scaled (C7517).
+    What a loop carries from product to product is primed (tile.prime): it then comes out of a product on every path into the loop, without
+    which ptxas waits for all products before it may be read or scaled (C7517).
   }];
 }
 def CheckProgressPass : TilePass<"tile-check-progress"> {

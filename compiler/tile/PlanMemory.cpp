@@ -63,11 +63,25 @@ struct PlanMemory : tile::impl::PlanMemoryPassBase<PlanMemory> {
       s->setAttr("offset", b.getI64IntegerAttr(i * blockBytes));
   }
 
+  // Copies that take turns move by their number: a ring at least as deep has a slot for each of them.
+  static LogicalResult checkTurns(RingOp ring) {
+    for (Operation *user : ring->getUsers()) {
+      auto loop = user->getParentOfType<scf::ForOp>();
+      int64_t copies = copiesOf(user), depth = intOf(ring.getDepth());
+      if (loop && loop.getLowerBound().getDefiningOp<ShareOp>() && copies > depth)
+        return ring.emitOpError("expected a slot for each of ") << copies << " copies that take turns, got depth " << depth;
+    }
+    return success();
+  }
+
   LogicalResult plan(KernelOp kernel) {
     next = 0;
+    if (!kernel->hasAttr("threads")) return kernel.emitError("expected tile-place-roles before tile-plan-memory");
     OpBuilder b(kernel);
     SmallVector<RingOp> rings;
     kernel.walk([&](RingOp r) { rings.push_back(r); });
+    for (RingOp r : rings)
+      if (failed(checkTurns(r))) return failure();
     for (RingOp r : rings) // tiles first: they need the coarsest alignment
       if (bufferAlignment(cast<BufType>(cast<RingType>(r.getRing().getType()).getSlot()[0])) > 16) placeRing(r);
     for (auto role : kernel.getBody().getOps<RoleOp>())
@@ -80,6 +94,9 @@ struct PlanMemory : tile::impl::PlanMemoryPassBase<PlanMemory> {
       r->setAttr("full", b.getI64IntegerAttr(take(8 * depth, 8)));
       r->setAttr("empty", b.getI64IntegerAttr(take(8 * depth, 8)));
     }
+    if (kernel.walk([](PrimeOp) { return WalkResult::interrupt(); }).wasInterrupted())
+      kernel->setAttr("zeros", b.getI64IntegerAttr(take(zeroBytes, 128)));
+    kernel->setAttr("records", b.getI64IntegerAttr(take(recordBytes * kernel->getAttrOfType<IntegerAttr>("threads").getInt() / 32, 16)));
     if (next > shared)
       return kernel.emitError("rings and scratch need ")
              << next << " bytes of shared memory, a block has " << int64_t(shared);

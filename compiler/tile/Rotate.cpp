@@ -30,11 +30,6 @@ bool carriesMatrix(scf::ForOp loop) {
   });
 }
 
-void cloneBody(OpBuilder &b, Region &region, IRMapping &map) {
-  for (Operation &op : region.front())
-    if (!op.hasTrait<OpTrait::IsTerminator>()) b.clone(op, map);
-}
-
 struct Rotate : tile::impl::RotatePassBase<Rotate> {
   FailureOr<Deferred> analyse(DeferOp defer) {
     auto loop = dyn_cast<scf::ForOp>(defer->getParentOp());
@@ -57,123 +52,76 @@ struct Rotate : tile::impl::RotatePassBase<Rotate> {
     return d;
   }
 
-  // The loop with the captures of all deferred work as further iteration arguments; the work stands at its resume, inside a
-  // test for the first iteration unless that one is peeled off.
-  scf::ForOp carry(IRRewriter &b, scf::ForOp loop, MutableArrayRef<Deferred> work, ValueRange inits, bool peeled) {
-    unsigned old = loop.getNumResults();
-    SmallVector<Value> all;
+  // What a capture is before the first iteration. Only where deferred work runs without a test does it matter: a product that has
+  // finished, and a chunk without rows, of which nothing is copied.
+  FailureOr<Value> neutral(OpBuilder &b, scf::ForOp loop, Value capture, bool tested) {
+    if (tested) return Value(UndefOp::create(b, capture.getLoc(), capture.getType()));
+    if (auto pending = dyn_cast<PendingType>(capture.getType())) {
+      Value zero = FillOp::create(b, capture.getLoc(), pending.getValue(), b.getF32FloatAttr(0));
+      return Value(ReadyOp::create(b, capture.getLoc(), PrimeOp::create(b, capture.getLoc(), zero)));
+    }
+    if (auto chunk = capture.getDefiningOp<ChunkOp>())
+      return Value(ChunkOp::create(b, capture.getLoc(), chunk.getSpan(), loop.getUpperBound()));
+    return emitError(capture.getLoc(), "is captured by deferred work and has no value before the first iteration");
+  }
+
+  // Deferred work stands at its resume and behind the loop, its captures travel with the loop. A loop that carries matrices runs it
+  // from the first iteration on, without a branch between products; elsewhere a test keeps it off the first.
+  LogicalResult rotate(scf::ForOp loop, MutableArrayRef<Deferred> work) {
+    IRRewriter b(loop);
+    bool tested = !carriesMatrix(loop);
+    SmallVector<Value> inits, yielded;
     for (Deferred &d : work)
-      llvm::append_range(all, d.captures);
-    auto yields = [&](OpBuilder &, Location, ArrayRef<BlockArgument>) { return all; };
-    b.setInsertionPoint(loop);
+      for (Value v : d.captures) {
+        auto init = neutral(b, loop, v, tested);
+        if (failed(init)) return failure();
+        inits.push_back(*init);
+        yielded.push_back(v);
+      }
+    for (OpOperand &o : loop.getInitArgsMutable())
+      if (!tested && isa<FragType>(o.get().getType())) o.set(PrimeOp::create(b, loop.getLoc(), o.get()));
+    unsigned old = loop.getNumResults();
+    auto yields = [&](OpBuilder &, Location, ArrayRef<BlockArgument>) { return yielded; };
     auto next = cast<scf::ForOp>(*loop.replaceWithAdditionalYields(b, inits, false, yields));
-    ValueRange carried = next.getRegionIterArgs().drop_front(old);
+    ValueRange carried = next.getRegionIterArgs().drop_front(old), last = next.getResults().drop_front(old);
+    Operation *end = next;
     for (Deferred &d : work) {
+      size_t n = d.captures.size();
       b.setInsertionPoint(d.resume);
-      if (!peeled) {
-        Value later = arith::CmpIOp::create(b, next.getLoc(), arith::CmpIPredicate::ne, next.getInductionVar(),
-                                            next.getLowerBound());
-        b.setInsertionPointToStart(scf::IfOp::create(b, next.getLoc(), later, false).thenBlock());
+      place(b, d, carried.take_front(n), tested ? differs(b, next) : Value());
+      b.setInsertionPointAfter(end);
+      Block *block = end->getBlock();
+      Operation *behind = end->getNextNode();
+      Value some = tested ? Value(arith::CmpIOp::create(b, loop.getLoc(), arith::CmpIPredicate::slt, next.getLowerBound(),
+                                                        next.getUpperBound()))
+                          : Value();
+      OneWarpOp byOneWarp;
+      if (d.byOneWarp) {
+        byOneWarp = OneWarpOp::create(b, d.defer.getLoc());
+        b.setInsertionPointToStart(&byOneWarp.getBody().emplaceBlock());
       }
-      IRMapping map;
-      map.map(d.captures.getArrayRef(), carried.take_front(d.captures.size()));
-      carried = carried.drop_front(d.captures.size());
-      cloneBody(b, d.defer.getBody(), map);
+      place(b, d, last.take_front(n), some);
+      end = behind ? behind->getPrevNode() : &block->back();
+      carried = carried.drop_front(n), last = last.drop_front(n);
+    }
+    for (Deferred &d : work) {
       b.eraseOp(d.resume);
-    }
-    return next;
-  }
-
-  // Behind the loop: the last iteration's share.
-  void placeTails(IRRewriter &b, scf::ForOp loop, unsigned old, MutableArrayRef<Deferred> work) {
-    ValueRange last = loop.getResults().drop_front(old);
-    for (Deferred &d : work) {
-      IRMapping map;
-      map.map(d.captures.getArrayRef(), last.take_front(d.captures.size()));
-      last = last.drop_front(d.captures.size());
-      OpBuilder::InsertionGuard guard(b);
-      if (d.byOneWarp) b.setInsertionPointToStart(&OneWarpOp::create(b, d.defer.getLoc()).getBody().emplaceBlock());
-      cloneBody(b, d.defer.getBody(), map);
-    }
-  }
-
-  void rotateGuarded(scf::ForOp loop, MutableArrayRef<Deferred> work) {
-    IRRewriter b(loop.getContext());
-    b.setInsertionPoint(loop);
-    SmallVector<Value> inits;
-    for (Deferred &d : work)
-      for (Value v : d.captures)
-        inits.push_back(UndefOp::create(b, v.getLoc(), v.getType()));
-    unsigned old = loop.getNumResults();
-    auto next = carry(b, loop, work, inits, /*peeled=*/false);
-    b.setInsertionPointAfter(next);
-    Value some = arith::CmpIOp::create(b, next.getLoc(), arith::CmpIPredicate::slt, next.getLowerBound(),
-                                       next.getUpperBound());
-    b.setInsertionPointToStart(scf::IfOp::create(b, next.getLoc(), some, false).thenBlock());
-    placeTails(b, next, old, work);
-    for (Deferred &d : work)
       b.eraseOp(d.defer);
-  }
-
-  // The first iteration in front of the loop, without what an earlier one would have deferred.
-  IRMapping peel(IRRewriter &b, scf::ForOp loop, MutableArrayRef<Deferred> work) {
-    IRMapping map;
-    map.map(loop.getInductionVar(), loop.getLowerBound());
-    map.map(loop.getRegionIterArgs(), loop.getInits());
-    cloneBody(b, loop.getRegion(), map);
-    for (Deferred &d : work) {
-      b.eraseOp(map.lookup(d.defer.getOperation()));
-      b.eraseOp(map.lookup(d.resume.getOperation()));
     }
-    return map;
+    return success();
   }
 
-  void rotatePeeled(scf::ForOp loop, MutableArrayRef<Deferred> work) {
-    splitEmptyItems(loop);
-    IRRewriter b(loop.getContext());
-    b.setInsertionPoint(loop);
-    IRMapping first = peel(b, loop, work);
-    SmallVector<Value> inits, start;
-    for (Deferred &d : work)
-      for (Value v : d.captures)
-        inits.push_back(first.lookupOrDefault(v));
-    for (Value v : loop.getYieldedValues())
-      start.push_back(first.lookupOrDefault(v));
-    loop.getInitArgsMutable().assign(start);
-    loop.setLowerBound(arith::AddIOp::create(b, loop.getLoc(), loop.getLowerBound(), loop.getStep()));
-    unsigned old = loop.getNumResults();
-    auto next = carry(b, loop, work, inits, /*peeled=*/true);
-    b.setInsertionPointAfter(next);
-    placeTails(b, next, old, work);
-    for (Deferred &d : work)
-      b.eraseOp(d.defer);
+  static Value differs(OpBuilder &b, scf::ForOp loop) {
+    if (loop.getLowerBound().getDefiningOp<ShareOp>()) // which begins below the step
+      return arith::CmpIOp::create(b, loop.getLoc(), arith::CmpIPredicate::sge, loop.getInductionVar(), loop.getStep());
+    return arith::CmpIOp::create(b, loop.getLoc(), arith::CmpIPredicate::ne, loop.getInductionVar(), loop.getLowerBound());
   }
-
-  // An item without iterations goes its own way from the first fragment on, so that on the other path the loop is entered
-  // without a test: ptxas sees the carried fragment come out of a product there.
-  static void splitEmptyItems(scf::ForOp loop) {
-    Block *block = loop->getBlock();
-    Operation *start = loop;
-    for (Operation &op : *block)
-      if (llvm::any_of(op.getResultTypes(), llvm::IsaPred<FragType>)) { // the load of what is carried
-        start = &op;
-        break;
-      }
-    IRRewriter b(start);
-    Value some = arith::CmpIOp::create(b, loop.getLoc(), arith::CmpIPredicate::slt, loop.getLowerBound(), loop.getUpperBound());
-    auto split = scf::IfOp::create(b, loop.getLoc(), some, true);
-    b.setInsertionPointToStart(split.elseBlock());
+  static void place(OpBuilder &b, Deferred &d, ValueRange captures, Value test) {
+    if (test) b.setInsertionPointToStart(scf::IfOp::create(b, d.defer.getLoc(), test, false).thenBlock());
     IRMapping map;
-    SmallVector<Operation *> moved;
-    for (Operation *op = start; op; op = op->getNextNode()) {
-      if (op == loop.getOperation())
-        map.map(loop.getResults(), llvm::map_to_vector(loop.getInits(), [&](Value v) { return map.lookupOrDefault(v); }));
-      else
-        b.clone(*op, map);
-      moved.push_back(op);
-    }
-    for (Operation *op : moved)
-      op->moveBefore(split.thenBlock()->getTerminator());
+    map.map(d.captures.getArrayRef(), captures);
+    for (Operation &op : d.defer.getBody().front())
+      b.clone(op, map);
   }
 
   void runOnOperation() override {
@@ -185,13 +133,8 @@ struct Rotate : tile::impl::RotatePassBase<Rotate> {
       return WalkResult::advance();
     });
     if (r.wasInterrupted()) return signalPassFailure();
-    for (auto &[op, work] : loops) {
-      auto loop = cast<scf::ForOp>(op);
-      if (carriesMatrix(loop))
-        rotatePeeled(loop, work);
-      else
-        rotateGuarded(loop, work);
-    }
+    for (auto &[op, work] : loops)
+      if (failed(rotate(cast<scf::ForOp>(op), work))) return signalPassFailure();
   }
 };
 } // namespace

@@ -101,10 +101,14 @@ def MaxRegistersOp : Sm_Op<"max_registers"> {
 
 //===-- synchronisation ------------------------------------------------------===//
 def MbarrierInitOp : Sm_Op<"mbarrier.init"> {
+  let summary = "an mbarrier whose phases complete on `count` arrivals and the bytes they expect; one thread, once, before any use";
   let arguments = (ins I32:$address, I64Attr:$count);
   let assemblyFormat = "$address `count` $count attr-dict";
 }
-def FenceMbarrierInitOp : Sm_Op<"mbarrier.fence_init"> { let assemblyFormat = "attr-dict"; }
+def FenceMbarrierInitOp : Sm_Op<"mbarrier.fence_init"> {
+  let summary = "makes the initialisations before it known to bulk copies; other threads learn of them from a barrier behind it";
+  let assemblyFormat = "attr-dict";
+}
 def MbarrierArriveOp : Sm_Op<"mbarrier.arrive", [AttrSizedOperandSegments]> {
   let summary = "arrive once, in threads where `if` holds (all without it); not before the registers `after` hold their values";
   let description = [{ptxas moves an arrive above the use of ldmatrix data unless its address depends on that data.}];
@@ -128,11 +132,15 @@ def BarSyncOp : Sm_Op<"bar.sync"> {
   let hasVerifier = 1; // id 0..15, threads a multiple of 32
 }
 def BarArriveOp : Sm_Op<"bar.arrive"> {
+  let summary = "named barrier: arrive without waiting";
   let arguments = (ins I64Attr:$id, I64Attr:$threads);
   let assemblyFormat = "$id `threads` $threads attr-dict";
   let hasVerifier = 1;
 }
-def WarpSyncOp : Sm_Op<"warp_sync"> { let assemblyFormat = "attr-dict"; }
+def WarpSyncOp : Sm_Op<"warp_sync"> {
+  let summary = "until all lanes of the warp are here, their shared-memory accesses before it done";
+  let assemblyFormat = "attr-dict";
+}
 def FenceAsyncOp : Sm_Op<"fence.async"> {
   let summary = "fence.proxy.async.shared::cta: generic writes to shared memory before it are seen by products and bulk copies after it";
   let assemblyFormat = "attr-dict";
@@ -157,7 +165,10 @@ def BulkStoreOp : Sm_Op<"bulk.store"> {
   let assemblyFormat = "$from `to` $map `[` $coords `]` attr-dict";
   let hasVerifier = 1;
 }
-def BulkCommitOp : Sm_Op<"bulk.commit"> { let assemblyFormat = "attr-dict"; }
+def BulkCommitOp : Sm_Op<"bulk.commit"> {
+  let summary = "closes the thread's current group of bulk stores";
+  let assemblyFormat = "attr-dict";
+}
 def BulkWaitOp : Sm_Op<"bulk.wait"> {
   let summary = "until at most `leaves` of this thread's groups are pending; with `read`, until they have read their sources";
   let arguments = (ins I64Attr:$leaves, UnitAttr:$read);
@@ -176,15 +187,18 @@ def WgmmaOp : Sm_Op<"wgmma", [AttrSizedOperandSegments]> {
   let description = [{
     `acc` holds n/2 registers, or none: then the product starts fresh (scale-d 0). A is four registers `a` or the low word `a_desc` of a
     descriptor; B the low word `b_desc`. The high word is that of a 128-byte swizzle with 1024 bytes between groups of eight rows.
-    `trans_b`: B is stored [k, n], MN-major; else [n, k]. Results are the accumulator, which only sm.wgmma.wait makes readable (R1).
+    `trans_b`: B is stored [k, n], MN-major; else [n, k]. `unswizzled`: the high word is 0, one 128-byte core matrix stands for all of B. Results are the accumulator, which only sm.wgmma.wait makes readable (R1).
   }];
   let arguments = (ins Variadic<F32>:$acc, Variadic<I32>:$a, Optional<I32>:$a_desc, I32:$b_desc, I64Attr:$n, Sm_HalfAttr:$type,
-                   UnitAttr:$trans_a, UnitAttr:$trans_b);
+                   UnitAttr:$trans_a, UnitAttr:$trans_b, UnitAttr:$unswizzled);
   let results = (outs Variadic<F32>:$d);
   let assemblyFormat = "$type `n` $n (`a` `(` $a^ `)`)? (`at` $a_desc^)? `b` $b_desc (`into` `(` $acc^ `)`)? attr-dict `:` type($d)";
   let hasVerifier = 1; // n/2 results, n a multiple of 8 up to 256; acc none or n/2; four registers or a descriptor; no transposed register A
 }
-def WgmmaCommitOp : Sm_Op<"wgmma.commit"> { let assemblyFormat = "attr-dict"; }
+def WgmmaCommitOp : Sm_Op<"wgmma.commit"> {
+  let summary = "closes the warpgroup's current group of products";
+  let assemblyFormat = "attr-dict";
+}
 def WgmmaWaitOp : Sm_Op<"wgmma.wait", [AllTypesMatch<["values", "results"]>]> {
   let summary = "until at most `leaves` groups are in flight; accumulators and register operands of the retired ones pass through it (R1, R2)";
   let arguments = (ins I64Attr:$leaves, Variadic<AnyTypeOf<[F32, I32]>>:$values);
@@ -208,6 +222,7 @@ def LdmatrixOp : Sm_Op<"ldmatrix"> {
   let hasVerifier = 1;
 }
 def StmatrixOp : Sm_Op<"stmatrix"> {
+  let summary = "1, 2 or 4 8x8 matrices of 16-bit elements, registers to shared; addresses as those of sm.ldmatrix";
   let arguments = (ins Variadic<I32>:$values, I32:$address, UnitAttr:$trans);
   let assemblyFormat = "$values `to` (`trans` $trans^)? $address attr-dict";
   let hasVerifier = 1;
