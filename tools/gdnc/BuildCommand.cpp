@@ -1,7 +1,9 @@
 #include "tools/gdnc/Build.h"
 #include "tools/gdnc/BundleText.h"
 #include "tools/gdnc/Common.h"
+#include "tools/gdnc/Options.h"
 #include "tools/gdnc/Run.h"
+#include <nlohmann/json.hpp>
 
 using namespace gdnc;
 using nlohmann::json;

@@ -2,6 +2,7 @@
 #include "tools/gdnc/Common.h"
 #include <cstring>
 #include <elf.h>
+#include <nlohmann/json.hpp>
 
 using namespace gdnc;
 using nlohmann::json;

@@ -2,7 +2,8 @@
 #pragma once
 #include "runtime/format/bundle.h"
 #include "tools/gdnc/Table.h"
-#include <nlohmann/json.hpp>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
 
 namespace gdnc {
 

@@ -2,11 +2,14 @@
 // throwing Failure or ConfigError, which main prints.
 #pragma once
 #include "compiler/config/Csv.h"
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <fmt/format.h>
 #include <stdexcept>
 #include <string>
+
+namespace CLI {
+class App;
+}
 
 namespace gdnc {
 
@@ -32,8 +35,5 @@ std::filesystem::path dataFolder();
 std::filesystem::path templateFile(const std::string &name); // "forward"
 
 void writeFile(const std::filesystem::path &path, const std::string &bytes);
-
-CLI::Validator oneOf(std::vector<std::string> allowed);
-CLI::Validator positive();
 
 } // namespace gdnc

@@ -1,4 +1,5 @@
 #include "tools/gdnc/Common.h"
+#include "tools/gdnc/Options.h"
 #include "tools/gdnc/Plan.h"
 #include <unistd.h>
 

@@ -1,6 +1,8 @@
 #include "tools/gdnc/BundleText.h"
 #include "tools/gdnc/Common.h"
+#include <CLI/CLI.hpp>
 #include <map>
+#include <nlohmann/json.hpp>
 
 using namespace gdnc;
 using nlohmann::json;

@@ -2,6 +2,7 @@
 #include "tools/gdnc/Common.h"
 #include "tools/gdnc/Table.h"
 #include "tools/gdnc/Version.h"
+#include <CLI/CLI.hpp>
 #include <dlfcn.h>
 #include <gdn/gdn.h>
 #include <nlohmann/json.hpp>

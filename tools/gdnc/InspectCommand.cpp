@@ -1,5 +1,7 @@
 #include "tools/gdnc/BundleText.h"
 #include "tools/gdnc/Common.h"
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 using namespace gdnc;
 using nlohmann::json;

@@ -1,6 +1,7 @@
 #include "tools/gdnc/Common.h"
 #include "tools/gdnc/Plan.h"
 #include "tools/gdnc/Table.h"
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 #include <set>
 

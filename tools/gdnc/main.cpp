@@ -1,5 +1,6 @@
 #include "tools/gdnc/Common.h"
 #include "tools/gdnc/Version.h"
+#include <CLI/CLI.hpp>
 
 using namespace gdnc;
 
