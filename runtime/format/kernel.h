@@ -17,8 +17,8 @@ struct KernelParam {
     Map = 0,     // 128 bytes, aligned to 64: a tensor map over view `name`; see below
     Pointer = 1, // 8 bytes: base address of view `name`; 0 where the caller gave none: it then reads as zeros and is
                  // not written
-    Stride = 2,  // 8 bytes: stride of axis `axis` of view `name`, in elements
-    Element = 3, // 4 bytes: ElementType of view `name`, where the kernel takes any
+    Stride = 2,  // 8 bytes: stride of axis `axis` of view `name`, in elements; an axis without one must have stride 1
+    Element = 3, // 4 bytes: ElementType of view `name`; gates and states without one must be fp32
     Scalar = 4,  // 4 bytes, fp32: `name`
     Batch = 5,   // a field of the packed batch, by `name`:
                  //   cu_seqlens  8 bytes: device address of sequences + 1 offsets; 0 for a dense batch

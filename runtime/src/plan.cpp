@@ -35,18 +35,33 @@ bool isMappable(const Kernel &kernel, const KernelParam &param, ViewId id) {
          param.columns == (ofKeys ? kernel.key.keyDim : kernel.key.valueDim);
 }
 
-bool takesOnlyF32(const Kernel &kernel, const KernelParam &pointer, ViewId id) {
-  switch (id) {
-  case ViewId::G:
-  case ViewId::Beta:
-  case ViewId::StateIn:
-  case ViewId::StateOut:
-    return std::none_of(kernel.params.begin(), kernel.params.end(), [&](const KernelParam &param) {
-      return param.kind == Kind::Element && param.name == pointer.name;
-    });
-  default:
-    return false;
-  }
+bool asksFor(const Kernel &kernel, Kind kind, const std::string &name, int axis = 0) {
+  return std::any_of(kernel.params.begin(), kernel.params.end(), [&](const KernelParam &param) {
+    return param.kind == kind && param.name == name && param.axis == axis;
+  });
+}
+
+// What a kernel takes for granted of a view to which it has a pointer.
+void resolvePointer(const Kernel &kernel, const KernelParam &param, ViewId id, PlanParam &out) {
+  bool gateOrState = id == ViewId::G || id == ViewId::Beta || id == ViewId::StateIn || id == ViewId::StateOut;
+  out.onlyF32 = gateOrState && !asksFor(kernel, Kind::Element, param.name);
+  for (int axis = 0; axis < stridedAxes(id); ++axis)
+    if (!asksFor(kernel, Kind::Stride, param.name, axis))
+      out.unitAxes = static_cast<uint8_t>(out.unitAxes | 1 << axis);
+}
+
+gdn_status checkPointer(const PlanParam &param, const View &view) {
+  if (!view.data)
+    return GDN_OK;
+  const char *name = viewNames[param.source];
+  if (param.onlyF32 && view.element != ElementType::F32)
+    return fail(GDN_UNSUPPORTED, "dtype of %s: expected GDN_F32, which the kernel takes alone, got %s", name,
+                describe(view.element));
+  for (size_t axis = 0; axis < view.strides.size(); ++axis)
+    if (param.unitAxes >> axis & 1 && view.strides[axis] != 1)
+      return fail(GDN_UNSUPPORTED, "stride of axis %zu of %s: expected 1, which the kernel takes alone, got %lld", axis,
+                  name, static_cast<long long>(view.strides[axis]));
+  return GDN_OK;
 }
 
 bool resolve(const Kernel &kernel, const KernelParam &param, PlanParam &out) {
@@ -59,7 +74,7 @@ bool resolve(const Kernel &kernel, const KernelParam &param, PlanParam &out) {
   auto id = static_cast<ViewId>(out.source);
   switch (param.kind) {
   case Kind::Pointer:
-    out.onlyF32 = takesOnlyF32(kernel, param, id);
+    resolvePointer(kernel, param, id, out);
     return true;
   case Kind::Map:
     return isMappable(kernel, param, id);
@@ -153,9 +168,7 @@ gdn_status fillParams(const LaunchPlan &plan, const Problem &problem, const Driv
       GDN_TRY(encodeMap(param, problem, driver, reinterpret_cast<CUtensorMap *>(slot)));
       continue;
     case Kind::Pointer:
-      if (param.onlyF32 && problem.views[param.source].element != ElementType::F32)
-        return fail(GDN_UNSUPPORTED, "dtype of %s: expected GDN_F32, which the kernel takes alone, got %s",
-                    viewNames[param.source], describe(problem.views[param.source].element));
+      GDN_TRY(checkPointer(param, problem.views[param.source]));
       value = reinterpret_cast<uint64_t>(problem.views[param.source].data);
       break;
     case Kind::Stride:

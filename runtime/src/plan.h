@@ -12,7 +12,9 @@ struct PlanParam {
   uint8_t source = 0; // ViewId or BatchField
   uint8_t axis = 0;
   uint8_t bytes = 0;
-  bool onlyF32 = false; // of a Pointer without Element to gates or states
+  // Of a Pointer: what its view must be, since the kernel does not ask for it.
+  bool onlyF32 = false;
+  uint8_t unitAxes = 0; // bit by axis: stride 1
   uint16_t offset = 0;  // in the parameter buffer
   uint16_t boxColumns = 0, boxRows = 0;
 };

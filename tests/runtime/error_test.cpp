@@ -217,10 +217,13 @@ TEST_F(Errors, DriverCalls) {
   expectLaunch(args); // no failure sticks
 }
 
-TEST_F(Errors, KernelsOfOneElementType) {
+TEST_F(Errors, KernelsThatTakeTypesAndStridesForGranted) {
   Kernel kernel = sample::forward(sample::key());
   std::erase_if(kernel.params, [](const KernelParam &param) {
-    return param.kind == KernelParam::Kind::Element && (param.name == "g_in" || param.name == "s_out");
+    bool element = param.kind == KernelParam::Kind::Element && (param.name == "g_in" || param.name == "s_out");
+    bool heads = param.kind == KernelParam::Kind::Stride && param.name == "beta_in" && param.axis == 1;
+    bool row = param.kind == KernelParam::Kind::Stride && param.name == "s_in" && param.axis == 2;
+    return element || heads || row;
   });
   fakeCuda().paramSizes[kernel.entry].clear();
   for (const KernelParam &param : kernel.params)
@@ -231,6 +234,12 @@ TEST_F(Errors, KernelsOfOneElementType) {
   args.g.dtype = GDN_BF16;
   expectFailure(GDN_UNSUPPORTED, "dtype of g_in: expected GDN_F32, which the kernel takes alone, got bf16", args);
   args.g.dtype = GDN_F32;
+  args.beta.head_stride = 2;
+  expectFailure(GDN_UNSUPPORTED, "stride of axis 1 of beta_in: expected 1, which the kernel takes alone, got 2", args);
+  args.beta.head_stride = 1;
+  expectLaunch(args);
+  args.final_state.data = nullptr;
+  args.final_state.dtype = -1;
   expectLaunch(args);
 }
 

@@ -133,7 +133,8 @@ GDN_API gdn_status gdn_device_query(int32_t device, gdn_device_info *info);
 /* ---- Forward ---- */
 
 /* A tensor on the device, [B, T, heads, columns], or [B, T, heads] for g and beta. Strides are in elements and at least
- * 0, which repeats what is read; columns are contiguous; the stride of an axis of length 1 is not looked at. With B > 1
+ * 0, which repeats what is read; columns are contiguous; the stride of an axis of length 1 is not looked at; a kernel
+ * may ask for adjacent heads of g and beta (head_stride 1, else GDN_UNSUPPORTED). With B > 1
  * the batch must be one packed token axis: batch_stride == T * token_stride. Data may be NULL where the tensor has no
  * elements. */
 typedef struct gdn_tensor {
