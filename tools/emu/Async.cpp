@@ -1,4 +1,5 @@
 // Asynchronous work: when it is done, and mbarriers, through which most of it is awaited.
+#include "Detector.h"
 #include "Exec.h"
 #include <algorithm>
 
@@ -74,6 +75,8 @@ void Block::completeBytes(const Warp &w, Mbarrier &b, int64_t bytes) {
   if (b.pending || b.bytes)
     return;
   b.phase++;
+  if (detector)
+    detector->phaseDone(b.address);
   b.pending = b.expected;
   progress++;
 }

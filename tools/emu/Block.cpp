@@ -1,4 +1,5 @@
 // Blocks and clusters: set-up, the scheduler of warps and of asynchronous work, named barriers, deadlock.
+#include "Detector.h"
 #include "Exec.h"
 #include <algorithm>
 
@@ -18,7 +19,15 @@ Block::Block(const Grid &grid, Cluster &cluster, uint64_t index, uint32_t rank)
     warps[n].live = warps[n].active = count == lanes ? all : (1u << count) - 1;
     setUp(warps[n]);
   }
+  if (grid.options.count) {
+    counters = std::make_unique<Counters>();
+    counters->executed.assign(grid.program.code.size(), 0);
+  }
+  if (grid.options.detect)
+    detector = std::make_unique<Detector>(*this);
 }
+
+Block::~Block() = default;
 
 void Block::setUp(Warp &w) {
   const Program &p = grid.program;
@@ -113,6 +122,8 @@ Step Block::step() {
   if (!alive) {
     while (!inFlight.empty())
       perform(0);
+    if (detector)
+      detector->blockDone();
     return Step::Done;
   }
   if (ready.empty() || onlyPolls) {
@@ -198,6 +209,8 @@ void Block::barrierArrive(Warp &w, uint32_t number, uint32_t threads, bool waits
   b.expected = threads;
   b.arrived += lanes;
   b.who.push_back(w.index);
+  if (detector)
+    detector->arrive(w, detector->named(number));
   if (waits) {
     b.waiting.push_back(&w);
     w.waitAddress = number;
@@ -211,11 +224,17 @@ void Block::leaveBarriers() {
   uint32_t alive = 0;
   for (auto &w : warps)
     alive += w.status != Status::Done ? lanes : 0;
-  for (auto &b : barriers) {
+  for (unsigned n = 0; n < barriers.size(); n++) {
+    NamedBarrier &b = barriers[n];
     if (!b.arrived || b.arrived < (b.expected ? b.expected : alive))
       continue;
-    for (Warp *w : b.waiting)
+    for (Warp *w : b.waiting) {
       w->status = Status::Ready;
+      if (detector)
+        detector->leave(*w, detector->named(n));
+    }
+    if (detector)
+      detector->named(n) = {};
     b = {};
     progress++;
   }

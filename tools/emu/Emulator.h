@@ -18,6 +18,8 @@ class Machine {
 public:
   void map(const void *address, size_t bytes, std::string name = "");
   void unmap(const void *address);
+  // Host memory outside `first` .. `end` may be used without being mapped.
+  void acceptHostMemory(uint64_t first, uint64_t end);
   struct Range {
     uint64_t first, end;
     std::string name;
@@ -28,6 +30,7 @@ public:
 
 private:
   std::map<uint64_t, Range> ranges; // by first address
+  std::vector<Range> host;
 };
 
 // Parses PTX. Null and a message in `error` where it is not PTX we know; instructions are checked at first launch.
@@ -59,13 +62,29 @@ struct Options {
   uint64_t seed = 0;
   unsigned threads = 1;                       // host threads; results do not depend on it
   uint64_t maxInstructions = 200'000'000'000; // warp instructions of a block before it is given up
+  bool count = false;                         // fills Result::counts
   bool detect = false;                        // races, proxies, hazards, uninitialised memory
   std::vector<uint64_t> blocks;               // linear indices of those to run; empty: all
+};
+
+// Work of a launch, as far as the PTX tells it.
+struct Counts {
+  uint64_t instructions = 0;                      // issue slots of warps
+  std::map<std::string, uint64_t> tensorProducts; // multiply-adds, by instruction
+  uint64_t sharedBytes = 0;                       // of loads and stores
+  uint64_t sharedWavefronts = 0;                  // passes over the banks
+  uint64_t sharedConflicts = 0;                   // those beyond what the bytes need
+  uint64_t globalBytes = 0, globalSectors = 0;    // of loads, stores and atomics, not of bulk copies
+  uint64_t bulkLoadBytes = 0, bulkStoreBytes = 0;
+  uint64_t barrierWaits = 0, mbarrierWaits = 0; // warps that had to stop
+  // Of the tensor cores of one SM at full rate: 2048 multiply-adds of 16-bit operands a clock on sm_90.
+  double tensorClocks() const;
 };
 
 struct Result {
   std::string error;         // empty: all went well
   uint64_t instructions = 0; // warp instructions
+  Counts counts;
   bool ok() const { return error.empty(); }
 };
 

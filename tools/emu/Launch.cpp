@@ -1,5 +1,6 @@
 // The library's interface: modules, entries, launches.
 #include "Decoder.h"
+#include "Detector.h"
 #include "Machine.h"
 #include <algorithm>
 #include <atomic>
@@ -150,6 +151,8 @@ Result launch(const Machine &machine, Image &image, const Launch &launch, const 
     if (l.cluster == Dim{1, 1, 1})
       l.cluster = {program.fn->cluster[0], program.fn->cluster[1], program.fn->cluster[2]};
     checkDimensions(*program.fn, program, l);
+    if (options.detect && l.cluster != Dim{1, 1, 1})
+      throw Error("the detectors do not cover clusters of blocks");
     Grid grid{machine, image, program, l, options, parameterBuffer(*program.fn, l), {}};
     // Tensor maps among the parameters are aligned as the device aligns the buffer.
     uint64_t params = reinterpret_cast<uint64_t>(grid.params.data());
@@ -160,7 +163,6 @@ Result launch(const Machine &machine, Image &image, const Launch &launch, const 
     }
     std::vector<uint64_t> first = clustersToRun(l, options);
     std::atomic<size_t> next{0};
-    std::atomic<uint64_t> instructions{0};
     std::mutex mutex;
     size_t failed = first.size(); // of several failures the first block's is reported
     auto work = [&] {
@@ -168,8 +170,12 @@ Result launch(const Machine &machine, Image &image, const Launch &launch, const 
         try {
           Cluster cluster(grid, first[n]);
           cluster.run();
-          for (auto &b : cluster.blocks)
-            instructions += b->instructions;
+          std::lock_guard lock(mutex);
+          for (auto &b : cluster.blocks) {
+            result.instructions += b->instructions;
+            if (b->counters)
+              b->counters->addTo(result.counts, program);
+          }
         } catch (const Error &e) {
           std::lock_guard lock(mutex);
           if (n < failed)
@@ -184,7 +190,6 @@ Result launch(const Machine &machine, Image &image, const Launch &launch, const 
     work();
     for (auto &t : threads)
       t.join();
-    result.instructions = instructions;
     if (!result.error.empty())
       result.error = "kernel '" + launch.entry + "': " + result.error;
   } catch (const Error &e) {

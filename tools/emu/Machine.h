@@ -9,6 +9,9 @@ namespace gdn::emu {
 
 struct Block;
 class Detector;
+struct Ticket;
+
+enum class Access : uint8_t { Read, Write, Atomic };
 
 struct alignas(64) TensorMap { // the 128 bytes
   uint32_t magic;
@@ -54,6 +57,7 @@ struct AsyncWork {
   TensorMap map;
   int32_t at[5] = {};
   std::vector<uint8_t> data;
+  std::shared_ptr<Ticket> ticket; // where detectors are on
 };
 
 struct Fragment {
@@ -85,7 +89,6 @@ struct Warp {
   uint64_t clusterPhase = 0;
   bool timedOut = false; // try_wait shall return false
   bool polls = false;    // it gave way because what it looks for is not there
-  uint64_t waits = 0;    // times it had to wait
 
   // Groups of asynchronous work: how many were committed.
   uint64_t wgmmaGroups = 0;
@@ -107,8 +110,18 @@ struct Warp {
   void rotate();
   [[noreturn]] void fail(const std::string &message) const;
   // Lanes' addresses as host pointers; checks bounds and alignment.
-  void resolve(const Inst &i, Slot base, Space space, unsigned bytes, bool write, uint8_t *out[32]);
+  void resolve(const Inst &i, Slot base, Space space, unsigned bytes, Access kind, uint8_t *out[32]);
   uint8_t *global(uint64_t address, uint64_t bytes, bool write, unsigned lane);
+};
+
+// What a block did, for Counts.
+struct Counters {
+  std::vector<uint64_t> executed; // of each instruction
+  uint64_t sharedBytes = 0, sharedWavefronts = 0, sharedIdeal = 0, globalBytes = 0, globalSectors = 0;
+  uint64_t bulkLoadBytes = 0, bulkStoreBytes = 0, barrierWaits = 0, mbarrierWaits = 0;
+  void memory(const uint8_t *sharedFirst, const uint8_t *sharedEnd, uint8_t *const *lanes, uint32_t mask,
+              uint32_t bytes);
+  void addTo(Counts &counts, const Program &program) const;
 };
 
 struct Grid {
@@ -137,6 +150,7 @@ enum class Step : uint8_t { Ran, Stalled, Done };
 
 struct Block {
   Block(const Grid &grid, Cluster &cluster, uint64_t index, uint32_t rank);
+  ~Block();
   Step step();
   // For lack of anything else: lets the waits of try_wait time out. False where nothing waits that way.
   bool timeOut();
@@ -155,6 +169,8 @@ struct Block {
   // `onlyRead`: until their sources have been read.
   void finishGroups(Warp &warp, int lane, AsyncWork::Group group, uint64_t until, bool onlyRead);
 
+  std::unique_ptr<Detector> detector;
+  std::unique_ptr<Counters> counters;
   const Grid &grid;
   Cluster &cluster;
   uint64_t index;

@@ -1,4 +1,5 @@
 // Addresses of lanes to host pointers, with their checks.
+#include "Detector.h"
 #include "Exec.h"
 
 namespace gdn::emu {
@@ -15,12 +16,18 @@ void Machine::map(const void *address, size_t bytes, std::string name) {
   ranges[first] = {first, first + bytes, std::move(name)};
 }
 void Machine::unmap(const void *address) { ranges.erase(reinterpret_cast<uint64_t>(address)); }
+void Machine::acceptHostMemory(uint64_t first, uint64_t end) {
+  constexpr uint64_t page = 4096; // null pointers stay invalid
+  host = {{page, first, "host memory"}, {end, sharedWindow, "host memory"}};
+}
 const Machine::Range *Machine::find(uint64_t address) const {
   auto it = ranges.upper_bound(address);
-  if (it == ranges.begin())
-    return nullptr;
-  --it;
-  return address < it->second.end ? &it->second : nullptr;
+  if (it != ranges.begin() && address < std::prev(it)->second.end)
+    return &std::prev(it)->second;
+  for (auto &r : host)
+    if (address >= r.first && address < r.end)
+      return &r;
+  return nullptr;
 }
 
 uint8_t *Warp::global(uint64_t address, uint64_t bytes, bool write, unsigned lane) {
@@ -56,7 +63,7 @@ uint8_t *Block::sharedAt(const Warp &w, uint32_t address, uint32_t bytes, uint32
   return of.shared.data() + address;
 }
 
-void Warp::resolve(const Inst &i, Slot base, Space space, unsigned bytes, bool write, uint8_t *out[32]) {
+void Warp::resolve(const Inst &i, Slot base, Space space, unsigned bytes, Access kind, uint8_t *out[32]) {
   alignas(32) uint64_t address[lanes];
   if (i.wide) {
     const uint64_t *x = at<uint64_t>(base);
@@ -90,9 +97,13 @@ void Warp::resolve(const Inst &i, Slot base, Space space, unsigned bytes, bool w
         fail("local access at " + hex(a) + ", outside the thread's " + std::to_string(program->localBytes) + " bytes");
       out[l] = local.data() + size_t(program->localBytes) * l + a;
     } else {
-      out[l] = global(a, bytes, write, l);
+      out[l] = global(a, bytes, kind != Access::Read, l);
     }
   }
+  if (block->detector && (space == Space::Shared || space == Space::Generic))
+    block->detector->access(*this, i, kind, out, bytes);
+  if (block->counters)
+    block->counters->memory(block->shared.data(), block->shared.data() + block->sharedEnd, out, exec, bytes);
 }
 
 } // namespace gdn::emu

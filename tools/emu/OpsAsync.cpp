@@ -1,4 +1,5 @@
 // Bulk copies and their groups, and the older cp.async.
+#include "Detector.h"
 #include "Ops.h"
 #include "TensorMap.h"
 #include <algorithm>
@@ -28,6 +29,13 @@ void fill(uint8_t *shared, const AsyncWork &work, uint32_t tile, uint32_t offset
     copyTile<true>(shared, tile, offset, zeros, n = std::min<uint32_t>(bytes, sizeof zeros), work.map.swizzle);
 }
 
+void complete(Block &block, AsyncWork &work, uint32_t barrier) {
+  Mbarrier &b = block.mbarrier(*work.warp, barrier);
+  if (work.ticket)
+    block.detector->completed(*work.ticket, b.address);
+  block.completeBytes(*work.warp, b, work.bytes);
+}
+
 // The blocks of the cluster that a load writes to: its own, or those of a multicast's mask.
 template <class F> void forTargets(Block &b, AsyncWork &work, F f) {
   if (!work.multicast)
@@ -52,7 +60,7 @@ void loadTensor(Block &block, AsyncWork &work) {
       if (tail)
         fill(s, work, work.shared, r.tile + head + r.inside, tail);
     }
-    block.completeBytes(w, block.mbarrier(w, barrier), work.bytes);
+    complete(block, work, barrier);
   });
 }
 
@@ -135,7 +143,7 @@ void loadBulk(Block &block, AsyncWork &work) {
   const uint8_t *from = w.global(work.global, work.bytes, false, work.lane);
   forTargets(block, work, [&](Block &to, uint32_t barrier) {
     std::memcpy(to.shared.data() + work.shared, from, work.bytes);
-    block.completeBytes(w, block.mbarrier(w, barrier), work.bytes);
+    complete(block, work, barrier);
   });
 }
 // From shared memory of the block to another's of its cluster.
@@ -179,6 +187,24 @@ AsyncWork newWork(Warp &w, const Inst &i, unsigned lane, AsyncWork::Group group)
 // How the operands of a bulk copy lie in the slots. Addresses of shared memory may have 32 or 64 bits.
 enum BulkFlags : uint32_t { Load = 1, Tensor = 2, WideShared = 4, WideBarrier = 8, Multicast = 16, ToCluster = 32 };
 
+// Tells the detector what the copy will touch: of a store to a tensor only what lies inside.
+void announce(Warp &w, const Inst &i, AsyncWork &work, bool load) {
+  Block &b = *w.block;
+  if (b.counters)
+    (load ? b.counters->bulkLoadBytes : b.counters->bulkStoreBytes) += work.bytes;
+  if (!b.detector)
+    return;
+  work.ticket = std::make_shared<Ticket>(b.detector->begin(w, work.group));
+  if (load || !(i.aux & Tensor))
+    return b.detector->workAccess(w, i, *work.ticket, load ? Access::Write : Access::Read, work.shared, work.bytes);
+  for (auto &r : rowsOf(work.map, work.at))
+    for (uint32_t n = 0; n < r.inside; n += 16) {
+      uint32_t at = work.shared + r.tile + r.skip + n;
+      b.detector->workAccess(w, i, *work.ticket, Access::Read, swizzled(at & ~15u, work.map.swizzle) | (at & 15),
+                             std::min(16u, r.inside - n));
+    }
+}
+
 // a: addresses of shared and global memory (or the map), then the barrier's, multicast's mask, bytes or coordinates, as
 // far as they exist.
 void bulk(Warp &w, const Inst &i) {
@@ -212,6 +238,7 @@ void bulk(Warp &w, const Inst &i) {
     w.block->sharedAt(w, work.shared, work.bytes, i.aux & Tensor ? 128 : 16);
     if (load)
       w.block->mbarrier(w, work.barrier);
+    announce(w, i, work, load);
     w.block->issue(std::move(work));
   }
 }
@@ -297,6 +324,8 @@ void waitBulk(Warp &w, const Inst &i) {
     unsigned l = std::countr_zero(m);
     uint64_t committed = w.bulkGroups[l], kept = std::min<uint64_t>(committed, uint64_t(i.imm));
     w.block->finishGroups(w, int(l), AsyncWork::Group::Bulk, committed - kept, i.flags);
+    if (w.block->detector)
+      w.block->detector->groupsDone(w, AsyncWork::Group::Bulk, committed - kept);
   }
 }
 
@@ -322,6 +351,8 @@ void copyAsync(Warp &w, const Inst &i) {
     work.number = w.copyGroups[l];
     Piece p{w.block->sharedAt(w, uint32_t(addressAt(w, i.a, i.aux & WideShared, l)), i.size, i.size), nullptr, i.size,
             std::min<uint32_t>(valid[l], i.size)};
+    if (w.block->detector)
+      w.block->detector->access(w, i, Access::Write, uint32_t(p.to - w.block->shared.data()), i.size);
     uint64_t from = addressAt(w, i.a + 2, true, l);
     if (from % i.size)
       w.fail("global address is not aligned to " + std::to_string(i.size) + " bytes");

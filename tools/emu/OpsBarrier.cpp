@@ -1,4 +1,5 @@
 // Named barriers, fences, mbarriers and the barrier of a cluster.
+#include "Detector.h"
 #include "Ops.h"
 #include <algorithm>
 
@@ -6,6 +7,10 @@ namespace gdn::emu {
 namespace {
 
 void nothing(Warp &, const Inst &) {}
+void proxyFence(Warp &w, const Inst &) {
+  if (w.block->detector)
+    w.block->detector->proxyFence(w);
+}
 void syncWarp(Warp &w, const Inst &i) {
   const uint32_t *m = w.at<uint32_t>(i.a[0]);
   uint32_t need = 0;
@@ -25,13 +30,18 @@ void clusterBarrier(Warp &w, const Inst &i) {
   if (!w.converge(i, w.live))
     return;
   Cluster &c = w.block->cluster;
+  Detector *detector = w.block->detector.get();
   if (i.flags) { // wait
+    if (detector)
+      detector->leave(w, detector->clusterClock);
     if (w.clusterPhase < c.phase)
       return;
     w.waitPhase = w.clusterPhase;
     return w.wait(Status::ClusterBarrier, false);
   }
   w.clusterPhase = c.phase;
+  if (detector)
+    detector->arrive(w, detector->clusterClock);
   uint32_t expected = 0;
   for (auto &b : c.blocks)
     for (auto &other : b->warps)
@@ -68,6 +78,8 @@ void decodeBar(Decoder &d) {
 }
 
 void decodeFence(Decoder &d) {
+  // Towards the asynchronous proxy, from the generic one or both ways.
+  bool towardsAsync = d.take("async");
   for (const char *m : {"sc",
                         "acq_rel",
                         "acquire",
@@ -91,7 +103,7 @@ void decodeFence(Decoder &d) {
                         "sync_restrict::shared::cta",
                         "sync_restrict::shared::cluster"})
     d.take(m);
-  d.finish(nothing, Unit::Barrier);
+  d.finish(towardsAsync ? proxyFence : nothing, Unit::Barrier);
 }
 
 // Calls f(mbarrier, lane) for the lanes that execute; a: address at slot n.
@@ -113,11 +125,18 @@ void init(Warp &w, const Inst &i) {
     uint32_t at = address;
     Mbarrier &bar = b.owner(w, at).mbarriers[at];
     bar = {at, count[l], count[l], 0, 0, true};
+    if (b.detector)
+      b.detector->placeMbarrier(at, true);
     std::memset(p, 0, 8);
   });
 }
 void invalidate(Warp &w, const Inst &i) {
-  forBarriers(w, i, 0, [&](uint32_t address, unsigned) { w.block->mbarrier(w, address).valid = false; });
+  forBarriers(w, i, 0, [&](uint32_t address, unsigned) {
+    Mbarrier &b = w.block->mbarrier(w, address);
+    b.valid = false;
+    if (w.block->detector)
+      w.block->detector->placeMbarrier(b.address, false);
+  });
 }
 
 enum ArriveFlags : uint8_t { Arrives = 1, ExpectsBytes = 2, Completes = 4, Drops = 8 };
@@ -135,6 +154,8 @@ void arrive(Warp &w, const Inst &i) {
       w.block->completeBytes(w, b, x[l]);
     if (i.flags & Drops)
       b.expected -= std::min(b.expected, i.flags & ExpectsBytes ? 1 : x[l]);
+    if (i.flags & Arrives && w.block->detector)
+      w.block->detector->arrive(w, w.block->detector->mbarrier(b.address));
     if (i.flags & Arrives)
       w.block->arrive(w, b, i.flags & ExpectsBytes ? 1 : x[l]);
   });
@@ -152,10 +173,13 @@ void testWait(Warp &w, const Inst &i) {
                                  : w.at<uint64_t>(i.a[2])[l];
     if (!(i.flags & 1) && named > b.phase)
       w.fail("the state is none that this mbarrier gave");
-    if (i.flags & 1 ? named != b.phase : named < b.phase)
-      done |= 1u << l;
-    else
+    if (i.flags & 1 ? named == b.phase : named >= b.phase) {
       blocked = address, phase = named;
+      return;
+    }
+    done |= 1u << l;
+    if (w.block->detector)
+      w.block->detector->waited(w, b.address);
   });
   if (!done && i.flags & 2 && !w.timedOut) {
     w.waitAddress = blocked;

@@ -1,52 +1,55 @@
 // cvt in all its forms.
 #include "Ops.h"
+#include <algorithm>
 #include <cfenv>
 
 namespace gdn::emu {
 namespace {
 
+// A register's lanes as 64 bits each, from the type they hold.
+uint64_t load(const Warp &w, Slot s, unsigned bytes, unsigned l) {
+  switch (bytes) {
+  case 2:
+    return w.at<uint16_t>(s)[l];
+  case 4:
+    return w.at<uint32_t>(s)[l];
+  default:
+    return w.at<uint64_t>(s)[l];
+  }
+}
+
 // Integer to integer: through the source's type, extended to the register. Saturation clamps to the destination's
 // range.
-template <class D, class S> D saturateTo(S x) {
-  using L = std::numeric_limits<D>;
-  if constexpr (std::is_signed_v<S>) {
-    if (int64_t(x) < 0 && (!std::is_signed_v<D> || int64_t(x) < int64_t(L::min())))
-      return L::min();
-  }
-  if ((!std::is_signed_v<S> || int64_t(x) > 0) && uint64_t(x) > uint64_t(L::max()))
-    return L::max();
-  return D(x);
-}
-
-// R: the destination register, S: the source register, both at least as wide as the types they hold.
-struct Wide {
-  static uint64_t load(const Warp &w, Slot s, unsigned bytes, unsigned l) {
-    switch (bytes) {
-    case 2:
-      return w.at<uint16_t>(s)[l];
-    case 4:
-      return w.at<uint32_t>(s)[l];
-    default:
-      return w.at<uint64_t>(s)[l];
+void integerToInteger(Warp &w, const Inst &i) {
+  Type to = Type(i.imm & 255), from = Type(i.imm >> 8 & 255);
+  uint64_t x[lanes];
+  for (unsigned l = 0; l < lanes; l++)
+    x[l] = load(w, i.a[1], i.aux & 15, l);
+  withInteger(from, [&](auto z) {
+    for (unsigned l = 0; l < lanes; l++)
+      x[l] = uint64_t(int64_t(decltype(z)(x[l])));
+  });
+  withInteger(to, [&](auto z) {
+    using D = decltype(z);
+    if (i.flags & 1) {
+      bool positive = !isSigned(from);
+      for (unsigned l = 0; l < lanes; l++) {
+        if (!positive && int64_t(x[l]) < 0)
+          x[l] = std::is_signed_v<D> ? uint64_t(std::max(int64_t(x[l]), int64_t(std::numeric_limits<D>::min()))) : 0;
+        else
+          x[l] = std::min(x[l], uint64_t(std::numeric_limits<D>::max()));
+      }
     }
-  }
-};
-
-template <class D, class S, bool Sat> D integerOf(uint64_t bits) {
-  S x = S(bits);
-  return Sat ? saturateTo<D>(x) : D(x);
-}
-
-template <class D, class S, bool Sat> void integerToInteger(Warp &w, const Inst &i) {
-  unsigned from = i.aux & 15;
-  auto value = [&](unsigned l) { return integerOf<D, S, Sat>(Wide::load(w, i.a[1], from, l)); };
+    for (unsigned l = 0; l < lanes; l++)
+      x[l] = uint64_t(int64_t(D(x[l])));
+  });
   switch (i.aux >> 4) {
   case 2:
-    return write<uint16_t>(w, i.a[0], [&](unsigned l) { return uint16_t(value(l)); });
+    return write<uint16_t>(w, i.a[0], [&](unsigned l) { return uint16_t(x[l]); });
   case 4:
-    return write<uint32_t>(w, i.a[0], [&](unsigned l) { return uint32_t(value(l)); });
+    return write<uint32_t>(w, i.a[0], [&](unsigned l) { return uint32_t(x[l]); });
   default:
-    return write<uint64_t>(w, i.a[0], [&](unsigned l) { return uint64_t(value(l)); });
+    return write<uint64_t>(w, i.a[0], [&](unsigned l) { return x[l]; });
   }
 }
 
@@ -185,7 +188,7 @@ void generic(Warp &w, const Inst &i) {
   const int before = std::fegetround();
   std::fesetround(f.rounding < RoundNone ? hostRounding(f.rounding) : FE_TONEAREST);
   unsigned from = i.aux & 15;
-  auto value = [&](unsigned l) { return convert(f, Wide::load(w, i.a[1], from, l)); };
+  auto value = [&](unsigned l) { return convert(f, load(w, i.a[1], from, l)); };
   // A signed integer fills a wider register with its sign.
   auto extended = [&](unsigned l) {
     uint64_t v = value(l);
@@ -238,16 +241,6 @@ Run fastRun(const Form &f) {
   return nullptr;
 }
 
-Run integerRun(Type to, Type from, bool sat) {
-  return withInteger(to, [&](auto x) -> Run {
-    return withInteger(from, [&](auto y) -> Run {
-      using D = decltype(x);
-      using S = decltype(y);
-      return sat ? Run(integerToInteger<D, S, true>) : Run(integerToInteger<D, S, false>);
-    });
-  });
-}
-
 void decodePair(Decoder &d, Type to, bool relu) {
   if (d.type() != Type::F32)
     d.fail("expected '.f32' as source of a pair");
@@ -286,7 +279,7 @@ void decodeCvt(Decoder &d) {
   d.inst().imm = int64_t(f.to) | int64_t(f.from) << 8 | int64_t(f.rounding) << 16;
   Run run = nullptr;
   if (!isFloat(f.to) && !isFloat(f.from))
-    run = integerRun(f.to, f.from, f.flags & 1);
+    run = integerToInteger;
   else if (to == sizeOf(f.to) && from == sizeOf(f.from))
     run = fastRun(f);
   d.finish(run ? run : generic, Unit::Convert);

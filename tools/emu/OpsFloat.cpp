@@ -113,143 +113,146 @@ template <class T> T exp2Of(T x) {
     return std::exp2(x);
 }
 
-enum class Compare : uint8_t { Eq, Ne, Lt, Le, Gt, Ge, Equ, Neu, Ltu, Leu, Gtu, Geu, Num, Nan, Lo, Ls, Hi, Hs };
+// Every comparison is one of these, perhaps with its operands exchanged and perhaps its opposite.
+enum class Relation : uint8_t { Equal, Different, Less, LessOrEqual, Ordered };
+struct Comparison {
+  const char *name;
+  Relation relation;
+  bool exchanged, opposite;
+};
+constexpr Comparison comparisons[] = {
+    {"eq", Relation::Equal, false, false},       {"ne", Relation::Different, false, false},
+    {"lt", Relation::Less, false, false},        {"le", Relation::LessOrEqual, false, false},
+    {"gt", Relation::Less, true, false},         {"ge", Relation::LessOrEqual, true, false},
+    {"equ", Relation::Different, false, true},   {"neu", Relation::Equal, false, true},
+    {"ltu", Relation::LessOrEqual, true, true},  {"leu", Relation::Less, true, true},
+    {"gtu", Relation::LessOrEqual, false, true}, {"geu", Relation::Less, false, true},
+    {"num", Relation::Ordered, false, false},    {"nan", Relation::Ordered, false, true},
+    {"lo", Relation::Less, false, false},        {"ls", Relation::LessOrEqual, false, false},
+    {"hi", Relation::Less, true, false},         {"hs", Relation::LessOrEqual, true, false},
+};
 
-template <class T> bool unordered(T x, T y) {
-  if constexpr (std::is_floating_point_v<T>)
-    return x != x || y != y;
+template <class T, Relation R> bool holds(T x, T y) {
+  if constexpr (R == Relation::Equal)
+    return x == y;
+  else if constexpr (R == Relation::Different)
+    return x < y || x > y;
+  else if constexpr (R == Relation::Less)
+    return x < y;
+  else if constexpr (R == Relation::LessOrEqual)
+    return x <= y;
   else
-    return false;
-}
-template <class T, Compare C> bool compare(T x, T y) {
-  constexpr bool orUnordered = C >= Compare::Equ && C <= Compare::Geu;
-  bool r = false;
-  if constexpr (C == Compare::Eq || C == Compare::Equ)
-    r = x == y;
-  else if constexpr (C == Compare::Ne)
-    r = x != y && !unordered(x, y);
-  else if constexpr (C == Compare::Neu)
-    r = x != y;
-  else if constexpr (C == Compare::Lt || C == Compare::Ltu || C == Compare::Lo)
-    r = x < y;
-  else if constexpr (C == Compare::Le || C == Compare::Leu || C == Compare::Ls)
-    r = x <= y;
-  else if constexpr (C == Compare::Gt || C == Compare::Gtu || C == Compare::Hi)
-    r = x > y;
-  else if constexpr (C == Compare::Ge || C == Compare::Geu || C == Compare::Hs)
-    r = x >= y;
-  else if constexpr (C == Compare::Num)
-    return !unordered(x, y);
-  else
-    return unordered(x, y);
-  return orUnordered ? r | unordered(x, y) : r;
+    return x == x && y == y;
 }
 
 // 16-bit floats are compared as fp32.
 struct HalfBits {
   uint16_t bits;
+  operator float() const { return halfToFloat(bits); }
 };
 struct BfloatBits {
   uint16_t bits;
-};
-template <class T> struct Compared {
-  using Type = T;
-  static T of(T x) { return x; }
-};
-template <> struct Compared<HalfBits> {
-  using Type = float;
-  static float of(HalfBits x) { return halfToFloat(x.bits); }
-};
-template <> struct Compared<BfloatBits> {
-  using Type = float;
-  static float of(BfloatBits x) { return bf16ToFloat(x.bits); }
+  operator float() const { return bf16ToFloat(bits); }
 };
 
-template <class T, Compare C, bool Ftz> uint32_t compareLanes(Warp &w, const Slot *a) {
-  using X = typename Compared<T>::Type;
+using Lanes = uint32_t (*)(Warp &, const Slot *);
+template <class T, class X, Relation R, bool Ftz> uint32_t compareLanes(Warp &w, const Slot *a) {
   const T *x = w.at<T>(a[0]), *y = w.at<T>(a[1]);
   return predicate([&](unsigned l) {
-    X p = Compared<T>::of(x[l]), q = Compared<T>::of(y[l]);
-    if constexpr (Ftz && sizeof(X) == 4 && std::is_floating_point_v<X>)
-      p = flush(p), q = flush(q);
-    return compare<X, C>(p, q);
+    if constexpr (Ftz)
+      return holds<X, R>(flush(x[l]), flush(y[l]));
+    else
+      return holds<X, R>(X(x[l]), X(y[l]));
   });
 }
+template <class T, class X = T, bool Ftz = false> Lanes lanesOf(Relation r) {
+  constexpr Lanes table[] = {compareLanes<T, X, Relation::Equal, Ftz>, compareLanes<T, X, Relation::Different, Ftz>,
+                             compareLanes<T, X, Relation::Less, Ftz>, compareLanes<T, X, Relation::LessOrEqual, Ftz>,
+                             compareLanes<T, X, Relation::Ordered, Ftz>};
+  return table[unsigned(r)];
+}
+Lanes lanesOf(Type t, Relation r, bool ftz) {
+  switch (t) {
+  case Type::F32:
+    return ftz ? lanesOf<float, float, true>(r) : lanesOf<float>(r);
+  case Type::F64:
+    return lanesOf<double>(r);
+  case Type::F16:
+    return lanesOf<HalfBits, float>(r);
+  case Type::BF16:
+    return lanesOf<BfloatBits, float>(r);
+  default:
+    return withInteger(t, [&](auto z) { return lanesOf<decltype(z)>(r); });
+  }
+}
 
-// flags: 0 plain, 1 and, 2 or, 3 xor with the predicate that follows.
-template <class T, Compare C, bool Ftz> void setp(Warp &w, const Inst &i) {
-  uint32_t r = compareLanes<T, C, Ftz>(w, i.a + 2), s = ~r;
-  if (i.flags) {
-    uint32_t p = *w.at<uint32_t>(i.a[4]) ^ i.aux;
-    r = i.flags == 1 ? r & p : i.flags == 2 ? r | p : r ^ p;
-    s = i.flags == 1 ? s & p : i.flags == 2 ? s | p : s ^ p;
+enum CompareFlags : uint8_t { Combine = 3, Opposite = 4, NotPredicate = 8 }; // Combine: 1 and, 2 or, 3 xor
+
+// imm: the comparison. a: destinations, the operands, the predicate to combine with.
+uint32_t compared(Warp &w, const Inst &i, unsigned first) {
+  return reinterpret_cast<Lanes>(i.imm)(w, i.a + first) ^ (i.flags & Opposite ? all : 0);
+}
+void setp(Warp &w, const Inst &i) {
+  uint32_t r = compared(w, i, 2), s = ~r;
+  if (unsigned how = i.flags & Combine) {
+    uint32_t p = *w.at<uint32_t>(i.a[4]) ^ (i.flags & NotPredicate ? all : 0);
+    r = how == 1 ? r & p : how == 2 ? r | p : r ^ p;
+    s = how == 1 ? s & p : how == 2 ? s | p : s ^ p;
   }
   writePredicate(w, i.a[0], r);
   writePredicate(w, i.a[1], s);
 }
-template <class T, Compare C, bool Ftz> void set(Warp &w, const Inst &i) {
-  uint32_t r = compareLanes<T, C, Ftz>(w, i.a + 1);
+void set(Warp &w, const Inst &i) {
+  uint32_t r = compared(w, i, 1);
   write<uint32_t>(w, i.a[0], [&](unsigned l) { return r >> l & 1 ? i.aux : 0u; });
 }
 
-template <class T, bool Ftz, bool Set> Run compareRun(unsigned c) {
-  static constexpr auto table = []<size_t... N>(std::index_sequence<N...>) {
-    return std::array<Run, sizeof...(N)>{(Set ? Run(set<T, Compare(N), Ftz>) : Run(setp<T, Compare(N), Ftz>))...};
-  }(std::make_index_sequence<18>());
-  return table[c];
+const Comparison &takeComparison(Decoder &d) {
+  for (auto &c : comparisons)
+    if (d.take(c.name))
+      return c;
+  d.fail("expected a comparison");
 }
-template <bool Set> Run compareRun(Type t, unsigned c, bool ftz) {
-  if (t == Type::F32)
-    return ftz ? compareRun<float, true, Set>(c) : compareRun<float, false, Set>(c);
-  if (t == Type::F64)
-    return compareRun<double, false, Set>(c);
-  if (t == Type::F16)
-    return compareRun<HalfBits, false, Set>(c);
-  if (t == Type::BF16)
-    return compareRun<BfloatBits, false, Set>(c);
-  return withInteger(t, [&](auto z) -> Run { return compareRun<decltype(z), false, Set>(c); });
-}
-
-unsigned takeComparison(Decoder &d) {
-  int c = d.choose({"eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan", "lo",
-                    "ls", "hi", "hs"});
-  if (c < 0)
-    d.fail("expected a comparison");
-  return c;
+void useCompared(Decoder &d, const Comparison &c, Type t, bool ftz) {
+  if (t == Type::F16X2 || t == Type::BF16X2 || t == Type::Pred)
+    d.fail("this type is not supported");
+  d.use(t, c.exchanged ? 2 : 1);
+  d.use(t, c.exchanged ? 1 : 2);
+  d.inst().imm = reinterpret_cast<int64_t>(lanesOf(t, c.relation, ftz));
+  if (c.opposite)
+    d.inst().flags |= Opposite;
 }
 
 void decodeSetp(Decoder &d) {
-  unsigned c = takeComparison(d);
+  const Comparison &c = takeComparison(d);
   unsigned combine = 1 + d.choose({"and", "or", "xor"});
   bool ftz = d.take("ftz");
   Type t = d.type();
-  if (t == Type::F16X2 || t == Type::BF16X2)
-    d.fail("packed comparison is not supported");
   d.expectOperands(combine ? 4 : 3, combine ? 4 : 3);
   const Operand &to = d.operand(0);
   bool pair = to.kind == Operand::Kind::Pair;
   d.out(Type::Pred, pair ? to.items[0] : to);
   d.out(Type::Pred, pair ? to.items[1] : Operand{});
-  d.uses(t, {1, 2});
+  useCompared(d, c, t, ftz);
+  d.inst().flags |= combine;
   if (combine) {
     d.use(Type::Pred, 3);
-    d.inst().aux = d.operand(3).negated ? ~0u : 0;
+    d.inst().flags |= d.operand(3).negated ? NotPredicate : 0;
   }
-  d.inst().flags = combine;
-  d.finish(compareRun<false>(t, c, ftz), Unit::Alu);
+  d.finish(setp, Unit::Alu);
 }
 
 void decodeSet(Decoder &d) {
-  unsigned c = takeComparison(d);
+  const Comparison &c = takeComparison(d);
   bool ftz = d.take("ftz");
   Type to = d.type(), t = d.type();
   d.expectOperands(3, 3);
   if (sizeOf(to) != 4)
     d.fail("expected a destination type of 32 bits");
   d.out(to, 0);
-  d.uses(t, {1, 2});
+  useCompared(d, c, t, ftz);
   d.inst().aux = to == Type::F32 ? 0x3f800000u : ~0u;
-  d.finish(compareRun<true>(t, c, ftz), Unit::Alu);
+  d.finish(set, Unit::Alu);
 }
 
 template <class T> void selp(Warp &w, const Inst &i) {

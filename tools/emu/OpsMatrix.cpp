@@ -5,10 +5,10 @@ namespace gdn::emu {
 namespace {
 
 // Rows of `n` matrices: lane 8m + r holds the address of row r of matrix m.
-void rows(Warp &w, const Inst &i, Slot base, unsigned n, bool write, uint8_t *out[lanes]) {
+void rows(Warp &w, const Inst &i, Slot base, unsigned n, Access kind, uint8_t *out[lanes]) {
   uint32_t saved = w.exec;
   w.exec = n == 4 ? all : (1u << 8 * n) - 1;
-  w.resolve(i, base, Space::Shared, 16, write, out);
+  w.resolve(i, base, Space::Shared, 16, kind, out);
   w.exec = saved;
 }
 
@@ -24,7 +24,7 @@ template <bool Transposed> void ldmatrix(Warp &w, const Inst &i) {
   if (!wholeWarp(w, i))
     return;
   uint8_t *p[lanes];
-  rows(w, i, i.a[i.count], i.count, false, p);
+  rows(w, i, i.a[i.count], i.count, Access::Read, p);
   for (unsigned n = 0; n < i.count; n++) {
     uint16_t m[8][8];
     for (unsigned r = 0; r < 8; r++)
@@ -39,7 +39,7 @@ template <bool Transposed> void stmatrix(Warp &w, const Inst &i) {
   if (!wholeWarp(w, i))
     return;
   uint8_t *p[lanes];
-  rows(w, i, i.a[i.count], i.count, true, p);
+  rows(w, i, i.a[i.count], i.count, Access::Write, p);
   for (unsigned n = 0; n < i.count; n++) {
     uint16_t m[8][8];
     const uint32_t *x = w.at<uint32_t>(i.a[n]);

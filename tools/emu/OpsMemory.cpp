@@ -8,7 +8,7 @@ namespace {
 // M: an element in memory, R: the register, at least as wide.
 template <class M, class R> void load(Warp &w, const Inst &i) {
   uint8_t *p[lanes];
-  w.resolve(i, i.a[i.count], i.space, sizeof(M) * i.count, false, p);
+  w.resolve(i, i.a[i.count], i.space, sizeof(M) * i.count, Access::Read, p);
   for (unsigned e = 0; e < i.count; e++) {
     if (i.a[e] == noSlot)
       continue;
@@ -23,7 +23,7 @@ template <class M, class R> void load(Warp &w, const Inst &i) {
 }
 template <class M, class R> void store(Warp &w, const Inst &i) {
   uint8_t *p[lanes];
-  w.resolve(i, i.a[i.count], i.space, sizeof(M) * i.count, true, p);
+  w.resolve(i, i.a[i.count], i.space, sizeof(M) * i.count, Access::Write, p);
   for (unsigned e = 0; e < i.count; e++) {
     const R *from = w.at<R>(i.a[e]);
     for (uint32_t m = w.exec; m; m &= m - 1) {
@@ -142,7 +142,7 @@ std::mutex &atomicMutex() {
 // a: destination (or a sink), address, operand, the value of cas.
 template <class T, Atomic Op> void atomic(Warp &w, const Inst &i) {
   uint8_t *p[lanes];
-  w.resolve(i, i.a[1], i.space, sizeof(T), true, p);
+  w.resolve(i, i.a[1], i.space, sizeof(T), Access::Atomic, p);
   const T *x = w.at<T>(i.a[2]), *y = w.at<T>(i.a[Op == Atomic::Cas ? 3 : 2]);
   T old[lanes];
   {
@@ -160,7 +160,7 @@ template <class T, Atomic Op> void atomic(Warp &w, const Inst &i) {
 // Packed halves: add only.
 template <bool Bf> void atomicPair(Warp &w, const Inst &i) {
   uint8_t *p[lanes];
-  w.resolve(i, i.a[1], i.space, 4, true, p);
+  w.resolve(i, i.a[1], i.space, 4, Access::Atomic, p);
   const uint32_t *x = w.at<uint32_t>(i.a[2]);
   uint32_t old[lanes];
   {

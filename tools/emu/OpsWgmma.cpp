@@ -1,5 +1,6 @@
 // wgmma: each warp multiplies its 16 rows when the schedule says so, at the latest when a wait names its group.
 // Products are exact and added in fp32 in order of k; the device adds the 16 products of a step with truncation.
+#include "Detector.h"
 #include "Ops.h"
 #include "TensorMap.h"
 #include <algorithm>
@@ -113,6 +114,27 @@ template <bool Bf> void multiply(Block &block, AsyncWork &work) {
   multiplyFragments(d, a, b, groups, 16);
 }
 
+void announce(Warp &w, const Inst &i, AsyncWork &work) {
+  Detector &detector = *w.block->detector;
+  detector.registersOfProduct(w, i, work.accumulate);
+  work.ticket = std::make_shared<Ticket>(detector.begin(w, work.group));
+  auto read = [&](const Tile &t, unsigned n, unsigned c) {
+    pieceAt(*w.block, w, t, n, c);
+    detector.workAccess(w, i, *work.ticket, Access::Read, t.piece(n, c), 16);
+  };
+  Tile b(work.operands[1], i.flags & TransposeB);
+  unsigned columns = 2 * i.count;
+  for (unsigned n = 0; n < (b.transposed ? 16 : columns); n++)
+    for (unsigned c = 0; c < (b.transposed ? columns / 8 : 2); c++)
+      read(b, n, c);
+  if (i.flags & FromRegisters)
+    return;
+  Tile a(work.operands[0], i.flags & TransposeA);
+  for (unsigned n = 0; n < 16; n++)
+    for (unsigned c = 0; c < 2; c++)
+      a.transposed ? read(a, n, w.index % 4 * 2 + c) : read(a, w.index % 4 * 16 + n, c);
+}
+
 void issue(Warp &w, const Inst &i) {
   if (!w.converge(i, all))
     return;
@@ -129,10 +151,15 @@ void issue(Warp &w, const Inst &i) {
   work.operands[1] = *w.at<uint64_t>(*next++);
   work.accumulate = *w.at<uint32_t>(*next) ^ i.aux;
   work.perform = i.flags & Bf16 ? multiply<true> : multiply<false>;
+  if (w.block->detector)
+    announce(w, i, work);
   w.block->issue(std::move(work));
 }
 
-void nothing(Warp &w, const Inst &i) { w.converge(i, all); }
+void fence(Warp &w, const Inst &i) {
+  if (w.converge(i, all) && w.block->detector)
+    w.block->detector->matrixFence(w);
+}
 void commit(Warp &w, const Inst &i) {
   if (w.converge(i, all))
     w.wgmmaGroups++;
@@ -142,6 +169,8 @@ void wait(Warp &w, const Inst &i) {
     return;
   uint64_t kept = std::min<uint64_t>(w.wgmmaGroups, uint64_t(i.imm));
   w.block->finishGroups(w, -1, AsyncWork::Group::Wgmma, w.wgmmaGroups - kept, false);
+  if (w.block->detector)
+    w.block->detector->groupsDone(w, AsyncWork::Group::Wgmma, w.wgmmaGroups - kept);
 }
 
 unsigned takeColumns(Decoder &d) {
@@ -191,7 +220,7 @@ void decodeProduct(Decoder &d) {
     i.flags |= TransposeA;
   if (takeBit(d, registers ? 6 : 7, 1))
     i.flags |= TransposeB;
-  d.finish(issue, Unit::Tensor);
+  d.finish(issue, Unit::Wgmma);
 }
 
 void decodeWgmma(Decoder &d) {
@@ -200,7 +229,7 @@ void decodeWgmma(Decoder &d) {
   if (d.take("mma_async"))
     return decodeProduct(d);
   if (d.take("fence"))
-    return d.finish(nothing, Unit::Control);
+    return d.finish(fence, Unit::Control);
   if (d.take("commit_group"))
     return d.finish(commit, Unit::Control);
   if (!d.take("wait_group"))

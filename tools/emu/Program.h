@@ -78,7 +78,8 @@ enum class Unit : uint8_t {
   Warp,
   Barrier,
   Async,
-  Tensor
+  Tensor,
+  Wgmma
 };
 
 enum class Space : uint8_t { Generic, Global, Shared, Local, Param, Constant };

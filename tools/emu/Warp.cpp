@@ -1,4 +1,5 @@
 // A warp: its loop over threaded code, divergence and reconvergence.
+#include "Detector.h"
 #include "Exec.h"
 #include <algorithm>
 
@@ -11,16 +12,22 @@ void Warp::fail(const std::string &message) const {
 
 void Warp::run(uint64_t budget) {
   const Inst *code = program->code.data();
+  uint64_t *counts = block->counters ? block->counters->executed.data() : nullptr;
   stop = polls = false;
   uint64_t n = 0;
   while (!stop && n < budget) {
     if (pc >= mergeAt) [[unlikely]]
       reconverge();
+    if (counts)
+      counts[pc]++;
     const Inst &i = code[pc++];
     n++;
     exec = active & (*at<uint32_t>(i.guard) ^ i.guardFlip);
-    if (exec)
-      i.run(*this, i);
+    if (!exec)
+      continue;
+    if (i.watched && block->detector && i.unit != Unit::Wgmma) [[unlikely]]
+      block->detector->registers(*this, i);
+    i.run(*this, i);
   }
   executed += n;
   if (!stop && !parked.empty()) {
@@ -113,12 +120,15 @@ void Warp::exitLanes(uint32_t which) {
     return reconverge();
   status = Status::Done;
   stop = true;
+  if (block->detector)
+    block->detector->exits(*this);
   block->leaveBarriers();
 }
 
 void Warp::wait(Status why, bool again) {
   stop = true;
-  waits++;
+  if (block->counters)
+    (why == Status::Mbarrier ? block->counters->mbarrierWaits : block->counters->barrierWaits)++;
   if (again)
     pc--;
   bool others = std::any_of(parked.begin(), parked.end(), [](auto &f) { return !f.waits; });

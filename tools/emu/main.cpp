@@ -1,6 +1,7 @@
 // gdn-emu: runs entries of a PTX file on the CPU.
 #include "Arguments.h"
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
@@ -57,6 +58,7 @@ struct RunFlags {
   std::string path, entry, schedule = "earliest";
   std::vector<uint32_t> grid{1}, block{32}, cluster{1};
   std::vector<std::string> args, prints, outs;
+  bool json = false;
   Launch launch;
   Options options;
 };
@@ -64,6 +66,35 @@ struct RunFlags {
 Dim dim(std::vector<uint32_t> v) {
   v.resize(3, 1);
   return {v[0], v[1], v[2]};
+}
+
+std::vector<std::pair<const char *, uint64_t>> rows(const Counts &c) {
+  return {{"instructions", c.instructions},          {"shared_bytes", c.sharedBytes},
+          {"shared_wavefronts", c.sharedWavefronts}, {"shared_conflicts", c.sharedConflicts},
+          {"global_bytes", c.globalBytes},           {"global_sectors", c.globalSectors},
+          {"bulk_load_bytes", c.bulkLoadBytes},      {"bulk_store_bytes", c.bulkStoreBytes},
+          {"barrier_waits", c.barrierWaits},         {"mbarrier_waits", c.mbarrierWaits}};
+}
+
+void printCounts(const Counts &c) {
+  for (auto &[name, value] : rows(c))
+    std::cout << name << " " << value << "\n";
+  std::cout << "tensor_clocks " << c.tensorClocks() << "\n";
+  for (auto &[name, value] : c.tensorProducts)
+    std::cout << "products " << name << " " << value << "\n";
+}
+
+void printJson(const Counts &c) {
+  std::cout << "{";
+  for (auto &[name, value] : rows(c))
+    std::cout << '"' << name << "\": " << value << ", ";
+  std::cout << "\"tensor_clocks\": " << c.tensorClocks() << ", \"products\": {";
+  const char *separator = "";
+  for (auto &[name, value] : c.tensorProducts) {
+    std::cout << separator << '"' << name << "\": " << value;
+    separator = ", ";
+  }
+  std::cout << "}}\n";
 }
 
 int run(RunFlags &f) {
@@ -79,13 +110,16 @@ int run(RunFlags &f) {
   for (auto &text : f.args)
     if (!arguments.add(text, error))
       return fail(usageError, "argument '" + text + "': " + error);
+  f.options.count |= f.json;
   f.launch.entry = f.entry;
   f.launch.grid = dim(f.grid), f.launch.block = dim(f.block), f.launch.cluster = dim(f.cluster);
   f.launch.params = arguments.bytes();
   f.options.schedule = f.schedule == "latest"   ? Schedule::Latest
                        : f.schedule == "random" ? Schedule::Random
                                                 : Schedule::Earliest;
+  auto begin = std::chrono::steady_clock::now();
   Result result = launch(machine, *image, f.launch, f.options);
+  std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   if (!result.ok())
     return fail(checkMismatch, f.path + ": " + result.error);
   for (auto &name : f.prints)
@@ -94,7 +128,10 @@ int run(RunFlags &f) {
   for (auto &out : f.outs)
     if (!arguments.save(out, error))
       return fail(usageError, error);
-  std::cerr << "gdn-emu: " << result.instructions << " warp instructions\n";
+  if (f.options.count)
+    f.json ? printJson(result.counts) : printCounts(result.counts);
+  std::cerr << "gdn-emu: " << result.instructions << " warp instructions in " << seconds.count() << " s, "
+            << double(result.instructions) / 1e6 / seconds.count() << " million a second\n";
   return ok;
 }
 
@@ -111,6 +148,9 @@ void runOptions(CLI::App &app, RunFlags &f) {
   app.add_option("--schedule", f.schedule, "when asynchronous work is done and which warp runs")
       ->check(CLI::IsMember({"earliest", "latest", "random"}));
   app.add_option("--seed", f.options.seed, "of --schedule random");
+  app.add_flag("--detect", f.options.detect, "look for races, missing fences, early reuse and unset memory");
+  app.add_flag("--count", f.options.count, "print work counts");
+  app.add_flag("--json", f.json, "work counts as JSON");
   app.add_option("--threads", f.options.threads, "host threads")->check(CLI::Range(1, 256));
   app.add_option("--only-block", f.options.blocks, "run these blocks of the grid (linear indices)")->delimiter(',');
   app.add_option("--max-instructions", f.options.maxInstructions, "of a block, before it is given up");
