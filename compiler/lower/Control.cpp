@@ -153,6 +153,7 @@ LogicalResult Lowering::lowerPerWarp(PerWarpOp op) {
   OpBuilder::InsertionGuard guard(b);
   for (int64_t w = 0; w < warps; ++w) {
     bool last = w + 1 == warps;
+    staticWarp.reset(); // the condition is about the warp at run time
     if (!last) {
       auto branch = scf::IfOp::create(b, loc, eq(warpInCopy(), w), true);
       b.setInsertionPoint(branch.thenBlock()->getTerminator());
