@@ -13,7 +13,7 @@ using reference::Rounding;
 
 // Where the inputs amplify rounding, a kernel may have this many times the error of the model that rounds where it
 // does. An exact model leaves the kernel what fp32 sums in another order differ by.
-constexpr double modelSlack = 1.3, leastBound = 1e-5;
+constexpr double modelSlack = 1.3, modelRowSlack = 2, leastBound = 1e-5;
 
 std::vector<float> stored(const std::vector<double> &values, ElementType type) {
   std::vector<float> result(values.begin(), values.end());
@@ -30,14 +30,17 @@ void keepWorst(reference::Error &worst, const reference::Error &error) {
 // Fills in the bounds for `problem`.
 void setBounds(const Session &session, const Member &member, const Problem &p, const Result &want, Verdict &verdict) {
   ElementType stateType = member.storage.finalState;
-  verdict.outputBound = benignBound(p.io);
-  verdict.stateBound = std::max(verdict.outputBound, benignBound(stateType));
+  double io = benignBound(p.io);
+  verdict.outputBound = reference::Bound::of(io, p.valueDim);
+  verdict.stateBound = reference::Bound::of(std::max(io, benignBound(stateType)), p.stateSize());
   if (member.recipe.benign())
     return;
   Result model = reference::chunkwise(p, Rounding::kernel(p.io, session.config.chain));
   auto bound = [&](const std::vector<double> &want, const std::vector<double> &got, ElementType type, size_t width) {
     reference::Error error = reference::compare(want, stored(got, type), p.valueHeads, width);
-    return std::max(leastBound, modelSlack * error.relative);
+    reference::Bound bound = reference::Bound::of(std::max(leastBound, modelSlack * error.relative), width);
+    bound.worstRow = std::max(bound.worstRow, modelRowSlack * error.worstRow);
+    return bound;
   };
   verdict.outputBound = bound(want.output, model.output, p.io, p.valueDim);
   verdict.stateBound = bound(want.state, model.state, stateType, p.stateSize());
@@ -77,7 +80,7 @@ Verdict finite(const Session &session, const Member &member, uint64_t seed) {
   Outcome got = Call(session.gpu, session.bundle, problem, member.storage).run();
   verdict.output = reference::compare(want.output, got.output, problem.valueHeads, problem.valueDim);
   verdict.state = reference::compare(want.state, got.state, problem.valueHeads, problem.stateSize());
-  verdict.outputBound = verdict.stateBound = INFINITY;
+  verdict.outputBound = verdict.stateBound = {INFINITY, INFINITY};
   verdict.require(verdict.output.notFinite == 0 && verdict.state.notFinite == 0, "infinite or NaN");
   verdict.require(got.untouched, "wrote beside its outputs");
   return verdict;

@@ -14,7 +14,7 @@ struct Session {
 struct Verdict {
   bool passed = true;
   reference::Error output, state; // the worst of several calls
-  double outputBound = 0, stateBound = 0;
+  reference::Bound outputBound, stateBound;
   std::string note;
   std::string skipped; // why it was not run; "" if it was
 

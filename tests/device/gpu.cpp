@@ -1,5 +1,8 @@
 #include "tests/device/gpu.h"
+#include <csignal>
+#include <cstring>
 #include <dlfcn.h>
+#include <unistd.h>
 
 namespace gdn::gpu {
 
@@ -10,6 +13,13 @@ gdn_device_info query(int ordinal) {
   info.struct_size = sizeof(info);
   check(gdn_device_query(ordinal, &info), "gdn_device_query");
   return info;
+}
+
+char hung[256];
+
+void onAlarm(int) {
+  ssize_t written = write(STDERR_FILENO, hung, strlen(hung));
+  _exit(written < 0 ? 1 : 4);
 }
 
 // Destructors run while another error is on its way, and after a fault on the device every call fails.
@@ -106,6 +116,13 @@ float Event::millisecondsSince(const Event &begin) const {
   float milliseconds = 0;
   gpu.driver().cuEventElapsedTime(&milliseconds, begin.event, event);
   return milliseconds;
+}
+
+void watchdog(unsigned seconds, const std::string &message) {
+  alarm(0);
+  std::snprintf(hung, sizeof(hung), "%s: no result after %u seconds (a deadlock?)\n", message.c_str(), seconds);
+  std::signal(SIGALRM, onAlarm);
+  alarm(seconds);
 }
 
 void check(gdn_status status, const char *what) {

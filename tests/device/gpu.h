@@ -129,6 +129,10 @@ private:
   void *event = nullptr;
 };
 
+// A kernel that deadlocks never returns: unless this is called again within `seconds`, the program prints `message` and
+// ends with exit code 4. 0 seconds: no longer.
+void watchdog(unsigned seconds, const std::string &message = "");
+
 // Throws an Error with libgdn's message unless `status` is GDN_OK.
 void check(gdn_status status, const char *what);
 

@@ -157,11 +157,13 @@ Verdict judgeReference(const Session &session, const Member &member, uint64_t se
   Problem p = generate(member.recipe, seed);
   reference::Result want = reference::recurrence(p);
   Truth truth(Module(session.gpu), p, Inputs(session.gpu, p, p.tokens, p.offsets), p.tokens, p.sequences());
-  verdict.outputBound = verdict.stateBound = 1e-6; // its results are rounded to fp32
+  constexpr double bound = 1e-6; // its results are rounded to fp32
+  verdict.outputBound = reference::Bound::of(bound, p.valueDim);
+  verdict.stateBound = reference::Bound::of(bound, p.stateSize());
   verdict.output = reference::compare(want.output, download(truth.output), p.valueHeads, p.valueDim);
   verdict.state = reference::compare(want.state, download(truth.state), p.valueHeads, p.stateSize());
-  verdict.require(verdict.output.within(1e-6), "O differs");
-  verdict.require(verdict.state.within(1e-6), "S differs");
+  verdict.require(verdict.output.within(verdict.outputBound), "O differs");
+  verdict.require(verdict.state.within(verdict.stateBound), "S differs");
   return verdict;
 }
 
@@ -189,7 +191,8 @@ Verdict judgeLarge(const Session &session, const Member &member, uint64_t seed) 
   state.fill(0xff);
   forward(session, part, inputs, int64_t(tokens), int64_t(sequences), output, state);
   Truth truth(module, part, inputs, tokens, sequences);
-  verdict.outputBound = verdict.stateBound = benignBound(part.io);
+  verdict.outputBound = reference::Bound::of(benignBound(part.io), part.valueDim);
+  verdict.stateBound = reference::Bound::of(benignBound(part.io), part.stateSize());
   verdict.output = compare(module, truth.output, output, part.io, part.valueHeads, part.valueDim);
   verdict.state = compare(module, truth.state, state, ElementType::F32, part.valueHeads, part.stateSize());
   verdict.require(verdict.output.within(verdict.outputBound), "O differs");

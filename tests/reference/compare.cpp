@@ -9,11 +9,13 @@ namespace gdn::reference {
 
 namespace {
 
-constexpr double tiny = 1e-30, rowSlack = 10;
+constexpr double tiny = 1e-30;
 
 } // namespace
 
-bool Error::within(double bound) const { return relative <= bound && worstRow <= rowSlack * bound && faults().empty(); }
+bool Error::within(const Bound &bound) const {
+  return relative <= bound.relative && worstRow <= bound.worstRow && faults().empty();
+}
 
 std::string Error::faults() const {
   std::string text;

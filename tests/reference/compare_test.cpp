@@ -21,13 +21,13 @@ struct Sample {
 TEST(Compare, RelativeError) {
   Sample s;
   EXPECT_EQ(0, s.error().relative);
-  EXPECT_TRUE(s.error().within(0));
+  EXPECT_TRUE(s.error().within(Bound::of(0, width)));
   for (float &x : s.got)
     x *= 1.001f;
   EXPECT_NEAR(1e-3, s.error().relative, 1e-6);
   EXPECT_NEAR(1e-3, s.error().worstRow, 2e-4);
-  EXPECT_TRUE(s.error().within(1.01e-3));
-  EXPECT_FALSE(s.error().within(0.99e-3));
+  EXPECT_TRUE(s.error().within(Bound::of(1.01e-3, width)));
+  EXPECT_FALSE(s.error().within(Bound::of(0.99e-3, width)));
 }
 
 TEST(Compare, OneBadRowAmongMany) {
@@ -35,14 +35,14 @@ TEST(Compare, OneBadRowAmongMany) {
   for (size_t i = 0; i < width; ++i)
     s.got[777 * width + i] *= 1.06f;
   EXPECT_LT(s.error().relative, 5e-3);
-  EXPECT_FALSE(s.error().within(5e-3));
+  EXPECT_FALSE(s.error().within(Bound::of(5e-3, width)));
 }
 
 TEST(Compare, NotFinite) {
   Sample s;
   s.got[5] = std::numeric_limits<float>::quiet_NaN();
   EXPECT_EQ(1u, s.error().notFinite);
-  EXPECT_FALSE(s.error().within(1));
+  EXPECT_FALSE(s.error().within(Bound::of(1, width)));
   EXPECT_EQ("1 not finite", s.error().faults());
   s.want[5] = 1e60; // fp32 overflows there too
   EXPECT_EQ(0u, s.error().notFinite);
@@ -53,17 +53,17 @@ TEST(Compare, ZeroAndTiny) {
   s.want[8] = 0;
   s.got[8] = 1e-20f;
   EXPECT_EQ(1u, s.error().notZero);
-  EXPECT_FALSE(s.error().within(1));
+  EXPECT_FALSE(s.error().within(Bound::of(1, width)));
   s.got[8] = 0;
-  EXPECT_TRUE(s.error().within(0));
+  EXPECT_TRUE(s.error().within(Bound::of(0, width)));
   for (size_t i = 0; i < width; ++i) {
     s.want[i] = 1e-40;
     s.got[i] = 3e-40f;
   }
-  EXPECT_TRUE(s.error().within(0)) << "below 1e-30 the relative error says nothing";
+  EXPECT_TRUE(s.error().within(Bound::of(0, width))) << "below 1e-30 the relative error says nothing";
   s.got[3] = 2e-30f;
   EXPECT_EQ(1u, s.error().notTiny);
-  EXPECT_FALSE(s.error().within(1));
+  EXPECT_FALSE(s.error().within(Bound::of(1, width)));
 }
 
 } // namespace

@@ -117,8 +117,8 @@ TEST(RoundingModel, OrdinaryInputsAreWithinTheBounds) {
     double bound = io == ElementType::BF16 ? 5e-3 : 1e-3;
     Error o = compare(want.output, narrow(model.output), p.valueHeads, p.valueDim);
     Error s = compare(want.state, narrow(model.state), p.valueHeads, p.stateSize());
-    EXPECT_TRUE(o.within(bound)) << name(io) << " " << o.relative << " " << o.worstRow;
-    EXPECT_TRUE(s.within(bound)) << name(io) << " " << s.relative << " " << s.worstRow;
+    EXPECT_TRUE(o.within(Bound::of(bound, p.valueDim))) << name(io) << " " << o.relative << " " << o.worstRow;
+    EXPECT_TRUE(s.within(Bound::of(bound, p.stateSize()))) << name(io) << " " << s.relative << " " << s.worstRow;
     EXPECT_GT(o.relative, bound / 20) << "the model rounds nothing";
     EXPECT_GT(s.relative, bound / 20) << "the model rounds nothing";
   }
@@ -152,8 +152,10 @@ TEST(RoundingModel, DecayBelowTheFloorStaysAGate) {
       Result want = recurrence(p), model = chunkwise(p, Rounding::kernel(io, io));
       Error o = compare(want.output, narrow(model.output), p.valueHeads, p.valueDim);
       Error s = compare(want.state, narrow(model.state), p.valueHeads, p.stateSize());
-      EXPECT_TRUE(o.within(5e-3)) << strength << " " << name(io) << " " << o.relative << " " << o.faults();
-      EXPECT_TRUE(s.within(5e-3)) << strength << " " << name(io) << " " << s.relative << " " << s.faults();
+      EXPECT_TRUE(o.within(Bound::of(5e-3, p.valueDim)))
+          << strength << " " << name(io) << " " << o.relative << " " << o.faults();
+      EXPECT_TRUE(s.within(Bound::of(5e-3, p.stateSize())))
+          << strength << " " << name(io) << " " << s.relative << " " << s.faults();
     }
 }
 

@@ -20,6 +20,7 @@ struct Options {
   std::vector<std::string> heads = {"16/64", "2/8"}, lengths = {"4x8192", "1x32768"};
   int repetitions = 20, errorHeads = 2, device = 0;
   uint32_t split = 0;
+  unsigned timeout = 300;
   uint64_t seed = 0;
   bool printsJson = false;
 };
@@ -169,7 +170,9 @@ int run(const Options &options) {
       pair(heads, '/', c.keyHeads, c.valueHeads);
       c.label = lengths;
       c.lengths = reference::parseLengths(lengths);
+      gpu::watchdog(options.timeout, "gdn-bench: " + heads + " " + lengths);
       Measurement m = measure(setup, c);
+      gpu::watchdog(0);
       csv.add(setup, c, m, version(bundle));
       options.printsJson ? rows.push_back(toJson(c, m)) : print(c, m);
     }
@@ -219,6 +222,8 @@ void addOptions(CLI::App &app, Options &options) {
       ->capture_default_str();
   app.add_option("--seed", options.seed, "seed of the inputs")->capture_default_str();
   app.add_option("--device", options.device, "ordinal of the GPU")->capture_default_str();
+  app.add_option("--timeout", options.timeout, "seconds after which a measurement is taken for a deadlock")
+      ->capture_default_str();
   app.add_flag("--json", options.printsJson, "prints JSON instead of the table");
   app.add_option("--csv", options.csv, "appends the results to this file");
 }
@@ -237,7 +242,7 @@ int main(int count, char **arguments) {
       "error      relative Frobenius error against a token-by-token fp64 reference, the worst of the heads compared\n\n"
       "Clocks need a bundle with the profile variant of the kernel. Inputs: q, k normalised normal; v normal; g = "
       "logsigmoid(normal)/16; beta = sigmoid(normal); an fp32 initial state of 0.1 normal and a final state.\n"
-      "Exit code: 0 done, 2 usage, 3 no GPU, no bundle or no kernel for what was asked.");
+      "Exit code: 0 done, 2 usage, 3 no GPU, no bundle or no kernel for what was asked, 4 deadlock.");
   addOptions(app, options);
   try {
     app.parse(count, arguments);
