@@ -356,6 +356,11 @@ Values Lowering::lower(StoreGlobalOp op) {
 //===-- arithmetic -----------------------------------------------------------------------===//
 Values Lowering::lower(PackOp op) {
   bool bf16 = op.getType() == Half::BF16;
+  if (op.getSaturate()) {
+    Asm a = assembly();
+    std::string d = a.outs(op->getResultTypes()), hi = a.in(op.getHi()), lo = a.in(op.getLo());
+    return a.emit("cvt.rn.satfinite." + halfName(op.getType()) + "x2.f32 " + d + ", " + hi + ", " + lo + ";", Effect::None);
+  }
   Type half = bf16 ? Type(b.getBF16Type()) : Type(b.getF16Type());
   // the first operand goes to the upper half
   Value pair = intrinsic(bf16 ? "llvm.nvvm.ff2bf16x2.rn" : "llvm.nvvm.ff2f16x2.rn", VectorType::get(2, half),

@@ -154,6 +154,7 @@ LogicalResult Lowering::lowerPerWarp(PerWarpOp op) {
   for (int64_t w = 0; w < warps; ++w) {
     bool last = w + 1 == warps;
     staticWarp.reset(); // the condition is about the warp at run time
+    forgetLane();
     if (!last) {
       auto branch = scf::IfOp::create(b, loc, eq(warpInCopy(), w), true);
       b.setInsertionPoint(branch.thenBlock()->getTerminator());

@@ -121,8 +121,8 @@ void Lowering::declareArguments(SmallVector<NamedAttribute> &attrs) {
       int64_t rows = 0;
       for (Operation *user : arg.getUsers()) {
         Value buf = isa<CopyInOp>(user) ? cast<CopyInOp>(user).getBuf() : isa<CopyOutOp>(user) ? cast<CopyOutOp>(user).getBuf() : Value();
-        bulk |= bool(buf);
-        direct |= !buf;
+        bulk |= buf || isa<PrefetchOp>(user);
+        direct |= !buf && !isa<PrefetchOp>(user);
         if (buf) rows = cast<BufType>(buf.getType()).dim(0);
       }
       if (bulk)
@@ -299,6 +299,7 @@ LogicalResult Lowering::lowerOp(Operation &op) {
       .Case([&](AnyOp o) { return lowerAny(o), success(); })
       .Case([&](SubOp o) { return lowerSub(o), success(); })
       .Case([&](CopyInOp o) { return lowerCopyIn(o), success(); })
+      .Case([&](PrefetchOp o) { return lowerPrefetch(o), success(); })
       .Case([&](CopyOutOp o) { return lowerCopyOut(o), success(); })
       .Case([&](LoadOp o) { return lowerLoad(o), success(); })
       .Case([&](StoreOp o) { return lowerStore(o), success(); })

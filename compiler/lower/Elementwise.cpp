@@ -104,7 +104,7 @@ void Lowering::lowerConvert(ConvertOp op) {
   Type from = cast<FragType>(op.getValue().getType()).getElement(), to = cast<FragType>(op.getType()).getElement();
   if (from.isF32() && !to.isF32()) {
     for (size_t i = 0; i < in.size(); i += 2)
-      out.push_back(pack(to, in[i], in[i + 1]));
+      out.push_back(packOperand(to, in[i], in[i + 1]));
   } else if (to.isF32() && !from.isF32()) {
     for (Value v : in) {
       auto [lo, hi] = unpack(from, v);

@@ -19,6 +19,19 @@ void Lowering::lowerCopyIn(CopyInOp op) {
                              add(addressOf(op.getBuf()), box * boxBytes(type)), barrier);
 }
 
+void Lowering::lowerPrefetch(PrefetchOp op) {
+  auto type = cast<BufType>(op.getBuffer());
+  auto issuer = scf::IfOp::create(b, loc, isLane0(), false);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(issuer.thenBlock()->getTerminator());
+    Value head = scalar(op.getIndex()[0]), column = op.getIndex().size() > 1 ? scalar(op.getIndex()[1]) : i32(0);
+    for (int64_t box = 0; box < boxes(type); ++box)
+      ::sm::BulkPrefetchOp::create(b, loc, views.at(op.getView()).map, coordinates(add(column, box * boxColumns), head, op.getChunk()));
+  }
+  forgetLane();
+}
+
 void Lowering::lowerCopyOut(CopyOutOp op) {
   auto type = cast<BufType>(op.getBuf().getType());
   auto issuer = scf::IfOp::create(b, loc, isFirstThread(), false);

@@ -21,7 +21,7 @@ void Lowering::lowerSolveBlocks(SolveBlocksOp op) {
   put(select(onSecond, beta[1], a[1]), solveColumn);
   put(select(onFirst, beta[2], a[6]), solveSecond);
   put(select(onSecond, beta[3], a[7]), solveSecond + solveColumn);
-  Value m21 = ::sm::MovmatrixOp::create(b, loc, pack(b.getF16Type(), a[2], a[3]));
+  Value m21 = ::sm::MovmatrixOp::create(b, loc, packOperand(b.getF16Type(), a[2], a[3]));
   ::sm::WarpSyncOp::create(b, loc);
 
   forgetLane();
@@ -47,7 +47,7 @@ void Lowering::lowerSolveBlocks(SolveBlocksOp op) {
   at = add(scratch, add(at, solveInverse));
   for (int64_t i = 0; i < 4; ++i) {
     Value v = select(isUpper, x[4 + i], x[i]);
-    Value narrow = pack(b.getF16Type(), v, v);
+    Value narrow = packOperand(b.getF16Type(), v, v);
     ::sm::StoreSharedOp::create(b, loc, ValueRange{narrow}, add(at, 32 * i), true);
   }
   ::sm::WarpSyncOp::create(b, loc);
@@ -60,7 +60,7 @@ void Lowering::lowerSolveBlocks(SolveBlocksOp op) {
   Value d11 = blocks.getResult(0), d22 = blocks.getResult(1), zero = i32(0);
   SmallVector<Value> none(4, f32(0));
   auto t = ::sm::MmaOp::create(b, loc, ValueRange{d22, zero}, ValueRange{m21}, none, ::sm::Half::F16);
-  Value minus = pack(b.getF16Type(), arith::NegFOp::create(b, loc, t.getD0()), arith::NegFOp::create(b, loc, t.getD1()));
+  Value minus = packOperand(b.getF16Type(), arith::NegFOp::create(b, loc, t.getD0()), arith::NegFOp::create(b, loc, t.getD1()));
   Value d11b = ::sm::MovmatrixOp::create(b, loc, d11);
   auto d21 = ::sm::MmaOp::create(b, loc, ValueRange{minus, zero}, ValueRange{d11b}, none, ::sm::Half::F16);
   auto [x0, x1] = unpack(b.getF16Type(), d11);

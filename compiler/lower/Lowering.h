@@ -99,6 +99,7 @@ private:
   // Global.cpp: global memory
   void lowerCopyIn(CopyInOp op);
   void lowerCopyOut(CopyOutOp op);
+  void lowerPrefetch(PrefetchOp op);
   void lowerLoad(LoadOp op);
   void lowerStore(StoreOp op);
   void lowerStamp(Operation &op);
@@ -182,7 +183,9 @@ private:
   std::pair<Value, Value> rowsOf(Value chunk);
 
   static ::sm::Half half(Type t) { return t.isF16() ? ::sm::Half::F16 : ::sm::Half::BF16; }
-  Value pack(Type t, Value lo, Value hi) { return ::sm::PackOp::create(b, loc, half(t), lo, hi); }
+  Value pack(Type t, Value lo, Value hi) { return ::sm::PackOp::create(b, loc, half(t), lo, hi, false); }
+  // As an operand of a product: what is too large for fp16 stays finite, so that it meets no zero as an infinity.
+  Value packOperand(Type t, Value lo, Value hi) { return ::sm::PackOp::create(b, loc, half(t), lo, hi, t.isF16()); }
   std::pair<Value, Value> unpack(Type t, Value v) {
     auto op = ::sm::UnpackOp::create(b, loc, half(t), v);
     return {op.getLo(), op.getHi()};

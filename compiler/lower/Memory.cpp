@@ -102,7 +102,7 @@ void Lowering::lowerWriteBlocks(WriteBlocksOp op) {
   SmallVector<Value> &v = regs.at(op.getFrag());
   SmallVector<Value> packed;
   for (int64_t i = 0; i < 4; ++i)
-    packed.push_back(pack(type.getElement(), v[2 * i], v[2 * i + 1]));
+    packed.push_back(packOperand(type.getElement(), v[2 * i], v[2 * i + 1]));
   forgetLane();
   ::sm::StmatrixOp::create(b, loc, packed, blockAddress(op.getBuf(), warpInCopy(), column), false);
 }

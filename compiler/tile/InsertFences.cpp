@@ -23,9 +23,16 @@ struct InsertFences : tile::impl::InsertFencesPassBase<InsertFences> {
     bool writes = put.walk([](Operation *op) {
                        return isa<WriteOp, WriteBlocksOp>(op) ? WalkResult::interrupt() : WalkResult::advance();
                      }).wasInterrupted();
-    if (!writes || !readByAsyncProxy(put.getRing())) return;
+    if (!writes || !readByAsyncProxy(put.getRing()) || isa<RoleOp>(put.getRing().getDefiningOp()->getParentOp())) return;
     OpBuilder b = OpBuilder::atBlockEnd(&put.getBody().front());
     FenceOp::create(b, put.getLoc());
+  }
+
+  // A role's own ring is published by the barrier in its get: the fence stands there, off the path between products.
+  static void fence(GetOp get) {
+    if (!isa<RoleOp>(get.getRing().getDefiningOp()->getParentOp()) || !readByAsyncProxy(get.getRing())) return;
+    OpBuilder b(get);
+    FenceOp::create(b, get.getLoc());
   }
 
   // Scratch rows are written by their own warp and read by others. Between turns of the loop around, whoever reads is ahead of
@@ -49,6 +56,7 @@ struct InsertFences : tile::impl::InsertFencesPassBase<InsertFences> {
   }
   void runOnOperation() override {
     getOperation().walk([](PutOp put) { fence(put); });
+    getOperation().walk([](GetOp get) { fence(get); });
     getOperation().walk([](PerWarpOp region) { synchronise(region); });
   }
 };

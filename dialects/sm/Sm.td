@@ -282,10 +282,10 @@ def StoreGlobalOp : Sm_Op<"store_global"> {
 
 //===-- arithmetic that arith lacks --------------------------------------------------===//
 def PackOp : Sm_Pure<"pack"> {
-  let summary = "two fp32 values as a pair of 16-bit floats, rounded to nearest even; `lo` in the low half";
-  let arguments = (ins Sm_HalfAttr:$type, F32:$lo, F32:$hi);
+  let summary = "two fp32 values as a pair of 16-bit floats, rounded to nearest even; `lo` in the low half; `saturate`: never to infinity";
+  let arguments = (ins Sm_HalfAttr:$type, F32:$lo, F32:$hi, UnitAttr:$saturate);
   let results = (outs I32:$result);
-  let assemblyFormat = "$type $lo `,` $hi attr-dict";
+  let assemblyFormat = "$type (`saturate` $saturate^)? $lo `,` $hi attr-dict";
 }
 def UnpackOp : Sm_Pure<"unpack"> {
   let summary = "a pair of 16-bit floats as two fp32 values";
