@@ -156,44 +156,6 @@ bool Block::timeOut() {
   return any;
 }
 
-Cluster::Cluster(const Grid &grid, uint64_t firstBlock) {
-  const Dim &g = grid.launch.grid, &c = grid.launch.cluster;
-  Dim at = {uint32_t(firstBlock % g[0]), uint32_t(firstBlock / g[0] % g[1]), uint32_t(firstBlock / g[0] / g[1])};
-  uint32_t rank = 0;
-  for (uint32_t z = 0; z < c[2]; z++)
-    for (uint32_t y = 0; y < c[1]; y++)
-      for (uint32_t x = 0; x < c[0]; x++)
-        blocks.push_back(std::make_unique<Block>(
-            grid, *this, at[0] + x + uint64_t(g[0]) * (at[1] + y + uint64_t(g[1]) * (at[2] + z)), rank++));
-}
-
-void Cluster::run() {
-  unsigned rounds = 0;
-  uint64_t lastProgress = 0;
-  for (;;) {
-    bool ran = false, done = true;
-    uint64_t progress = phase;
-    for (auto &b : blocks) {
-      Step s = b->step();
-      ran |= s == Step::Ran;
-      done &= s == Step::Done;
-      progress += b->progress;
-    }
-    if (done)
-      return;
-    if (ran)
-      continue;
-    // Nothing can run. A try_wait may give up, but a program that comes back to the same waits is dead.
-    rounds = progress == lastProgress ? rounds + 1 : 0;
-    lastProgress = progress;
-    bool any = false;
-    for (auto &b : blocks)
-      any |= b->timeOut();
-    if (!any || rounds > 2)
-      throw Error(describeWaits());
-  }
-}
-
 void Block::barrierArrive(Warp &w, uint32_t number, uint32_t threads, bool waits) {
   if (number >= barriers.size())
     w.fail("barrier " + std::to_string(number) + " does not exist");
@@ -238,38 +200,6 @@ void Block::leaveBarriers() {
     b = {};
     progress++;
   }
-}
-
-std::string Cluster::describeWaits() const {
-  std::string text = "deadlock: ";
-  const char *separator = "";
-  for (auto &block : blocks)
-    for (auto &w : block->warps) {
-      if (w.status == Status::Ready || w.status == Status::Done)
-        continue;
-      // A wait that is executed anew has its own line at pc, one that is passed the line before.
-      uint32_t at = w.status == Status::Mbarrier ? w.pc : w.pc - 1;
-      text += separator + ("block " + std::to_string(block->index)) + " warp " + std::to_string(w.index) + " line " +
-              std::to_string(w.program->code[at].line) + " waits on ";
-      separator = "; ";
-      if (w.status == Status::Barrier) {
-        const NamedBarrier &b = block->barriers[w.waitAddress];
-        text += "barrier " + std::to_string(w.waitAddress) + ", where " + std::to_string(b.arrived) + " of " +
-                (b.expected ? std::to_string(b.expected) : "all") + " threads arrived (warps";
-        for (auto n : b.who)
-          text += " " + std::to_string(n);
-        text += ")";
-      } else if (w.status == Status::Mbarrier) {
-        uint32_t address = w.waitAddress;
-        const Mbarrier &b = block->owner(w, address).mbarriers[address];
-        text += "mbarrier " + std::to_string(address - sharedBase) + " bytes into shared memory, phase " +
-                std::to_string(w.waitPhase) + ": " + std::to_string(b.pending) + " of " + std::to_string(b.expected) +
-                " arrivals and " + std::to_string(b.bytes) + " bytes missing";
-      } else {
-        text += "the cluster's barrier";
-      }
-    }
-  return text;
 }
 
 } // namespace gdn::emu

@@ -3,10 +3,8 @@
 #include "Detector.h"
 #include "Machine.h"
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <mutex>
-#include <thread>
 
 namespace gdn::emu {
 
@@ -161,37 +159,11 @@ Result launch(const Machine &machine, Image &image, const Launch &launch, const 
       uint64_t first = reinterpret_cast<uint64_t>(image.variables.at(name).get());
       grid.own.push_back({first, first + bytes, name});
     }
-    std::vector<uint64_t> first = clustersToRun(l, options);
-    std::atomic<size_t> next{0};
-    std::mutex mutex;
-    size_t failed = first.size(); // of several failures the first block's is reported
-    auto work = [&] {
-      for (size_t n; (n = next++) < first.size();) {
-        try {
-          Cluster cluster(grid, first[n]);
-          cluster.run();
-          std::lock_guard lock(mutex);
-          for (auto &b : cluster.blocks) {
-            result.instructions += b->instructions;
-            if (b->counters)
-              b->counters->addTo(result.counts, program);
-          }
-        } catch (const Error &e) {
-          std::lock_guard lock(mutex);
-          if (n < failed)
-            failed = n, result.error = e.what();
-          next = first.size();
-        }
-      }
-    };
-    std::vector<std::thread> threads;
-    for (unsigned t = 1; t < std::min<size_t>(options.threads, first.size()); t++)
-      threads.emplace_back(work);
-    work();
-    for (auto &t : threads)
-      t.join();
-    if (!result.error.empty())
-      result.error = "kernel '" + launch.entry + "': " + result.error;
+    try {
+      runGrid(grid, clustersToRun(l, options), result);
+    } catch (const Error &e) {
+      throw Error("kernel '" + l.entry + "': " + e.what());
+    }
   } catch (const Error &e) {
     result.error = e.what();
   }

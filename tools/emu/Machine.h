@@ -65,7 +65,7 @@ struct Fragment {
   bool waits; // at an instruction that all lanes of the warp must reach
 };
 
-enum class Status : uint8_t { Ready, Barrier, Mbarrier, ClusterBarrier, Async, Done };
+enum class Status : uint8_t { Ready, Barrier, Mbarrier, ClusterBarrier, Turn, Done };
 
 struct Warp {
   uint8_t *area[3] = {};
@@ -88,6 +88,7 @@ struct Warp {
   uint64_t waitPhase = 0;   // the phase that must be over
   uint64_t clusterPhase = 0;
   bool timedOut = false; // try_wait shall return false
+  bool hasTurn = false;  // one access to memory that other blocks answer to
   bool polls = false;    // it gave way because what it looks for is not there
 
   // Groups of asynchronous work: how many were committed.
@@ -106,11 +107,14 @@ struct Warp {
   bool converge(const Inst &i, uint32_t lanes);
   // Stops the warp until the scheduler finds that it may go on; `again`: the instruction is executed anew.
   void wait(Status why, bool again);
+  // Before an access that other blocks answer to: true once it is this warp's turn; until then it stops.
+  bool inTurn();
   void reconverge();
   void rotate();
   [[noreturn]] void fail(const std::string &message) const;
   // Lanes' addresses as host pointers; checks bounds and alignment.
   void resolve(const Inst &i, Slot base, Space space, unsigned bytes, Access kind, uint8_t *out[32]);
+  uint8_t *resolveLane(uint64_t address, Space space, unsigned bytes, Access kind, unsigned lane);
   uint8_t *global(uint64_t address, uint64_t bytes, bool write, unsigned lane);
 };
 
@@ -123,6 +127,10 @@ struct Counters {
               uint32_t bytes);
   void addTo(Counts &counts, const Program &program) const;
 };
+
+// All clusters at `first` blocks; what they did goes to `result`.
+struct Grid;
+void runGrid(const Grid &grid, const std::vector<uint64_t> &first, Result &result);
 
 struct Grid {
   const Machine &machine;
@@ -142,7 +150,10 @@ struct Cluster {
   uint64_t phase = 0;
 
   Cluster(const Grid &grid, uint64_t firstBlock);
-  void run();
+  // Runs until all is done (true) or warps wait for their turn.
+  bool run();
+  // One access each, with no other block running.
+  void giveTurns();
   std::string describeWaits() const;
 };
 

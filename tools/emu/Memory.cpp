@@ -63,6 +63,23 @@ uint8_t *Block::sharedAt(const Warp &w, uint32_t address, uint32_t bytes, uint32
   return of.shared.data() + address;
 }
 
+uint8_t *Warp::resolveLane(uint64_t a, Space s, unsigned bytes, Access kind, unsigned lane) {
+  if (s == Space::Generic) {
+    s = a & sharedWindow ? Space::Shared : a & localWindow ? Space::Local : Space::Global;
+    a &= windowMask;
+  }
+  if (s == Space::Shared)
+    return block->sharedAt(*this, a > ~0u ? ~0u : uint32_t(a), bytes, bytes);
+  if (a & (bytes - 1))
+    fail("address " + hex(a) + " of lane " + std::to_string(lane) + " is not aligned to " + std::to_string(bytes) +
+         " bytes");
+  if (s != Space::Local)
+    return global(a, bytes, kind != Access::Read, lane);
+  if (a + bytes > program->localBytes)
+    fail("local access at " + hex(a) + ", outside the thread's " + std::to_string(program->localBytes) + " bytes");
+  return local.data() + size_t(program->localBytes) * lane + a;
+}
+
 void Warp::resolve(const Inst &i, Slot base, Space space, unsigned bytes, Access kind, uint8_t *out[32]) {
   alignas(32) uint64_t address[lanes];
   if (i.wide) {
@@ -74,33 +91,29 @@ void Warp::resolve(const Inst &i, Slot base, Space space, unsigned bytes, Access
     for (unsigned l = 0; l < lanes; l++)
       address[l] = uint32_t(x[l] + uint32_t(i.imm));
   }
-  for (uint32_t m = exec; m; m &= m - 1) {
-    unsigned l = std::countr_zero(m);
-    uint64_t a = address[l];
-    Space s = space;
-    if (s == Space::Generic) {
-      s = a & sharedWindow ? Space::Shared : a & localWindow ? Space::Local : Space::Global;
-      a &= windowMask;
-    }
-    if (s == Space::Shared) {
-      if (a >= sharedBase && a + bytes <= block->sharedEnd && a % bytes == 0) [[likely]]
-        out[l] = block->shared.data() + a;
-      else
-        out[l] = block->sharedAt(*this, a > ~0u ? ~0u : uint32_t(a), bytes, bytes);
-      continue;
-    }
-    if (a % bytes)
-      fail("address " + hex(a) + " of lane " + std::to_string(l) + " is not aligned to " + std::to_string(bytes) +
-           " bytes");
-    if (s == Space::Local) {
-      if (a + bytes > program->localBytes)
-        fail("local access at " + hex(a) + ", outside the thread's " + std::to_string(program->localBytes) + " bytes");
-      out[l] = local.data() + size_t(program->localBytes) * l + a;
-    } else {
-      out[l] = global(a, bytes, kind != Access::Read, l);
+  // The common case is checked for all lanes at once; addresses of other lanes are of no account.
+  int64_t some = int64_t(address[std::countr_zero(exec)]), least = some, most = some, bits = some;
+  for (unsigned l = 0; l < lanes; l++) {
+    int64_t a = exec >> l & 1 ? int64_t(address[l]) : some;
+    least = a < least ? a : least;
+    most = a > most ? a : most;
+    bits |= a;
+  }
+  bool aligned = !(bits & (bytes - 1)), shared = space == Space::Shared;
+  uint64_t first = shared ? sharedBase : lastRange ? lastRange->first : 1;
+  uint64_t end = shared ? block->sharedEnd : lastRange ? lastRange->end : 0;
+  bool inside = least >= int64_t(first) && most + int64_t(bytes) <= int64_t(end);
+  if (aligned && inside && (shared || space == Space::Global)) [[likely]] {
+    uintptr_t origin = shared ? reinterpret_cast<uintptr_t>(block->shared.data()) : 0;
+    for (unsigned l = 0; l < lanes; l++)
+      out[l] = reinterpret_cast<uint8_t *>(origin + address[l]);
+  } else {
+    for (uint32_t m = exec; m; m &= m - 1) {
+      unsigned l = std::countr_zero(m);
+      out[l] = resolveLane(address[l], space, bytes, kind, l);
     }
   }
-  if (block->detector && (space == Space::Shared || space == Space::Generic))
+  if (block->detector && (shared || space == Space::Generic))
     block->detector->access(*this, i, kind, out, bytes);
   if (block->counters)
     block->counters->memory(block->shared.data(), block->shared.data() + block->sharedEnd, out, exec, bytes);

@@ -149,7 +149,7 @@ void arrive(Warp &w, const Inst &i) {
     Mbarrier &b = w.block->mbarrier(w, address);
     state[l] = b.phase;
     if (i.flags & ExpectsBytes)
-      b.bytes += x[l];
+      w.block->completeBytes(w, b, -int64_t(x[l]));
     if (i.flags & Completes)
       w.block->completeBytes(w, b, x[l]);
     if (i.flags & Drops)

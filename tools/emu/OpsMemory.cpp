@@ -1,19 +1,28 @@
 // Loads, stores, atomics and hints.
 #include "Ops.h"
-#include <mutex>
 
 namespace gdn::emu {
 namespace {
 
+// Accesses that other blocks answer to take turns.
+bool mayAccess(Warp &w, const Inst &i) { return !i.flags || i.space == Space::Shared || w.inTurn(); }
+
 // M: an element in memory, R: the register, at least as wide.
 template <class M, class R> void load(Warp &w, const Inst &i) {
+  if (!mayAccess(w, i))
+    return;
   uint8_t *p[lanes];
   w.resolve(i, i.a[i.count], i.space, sizeof(M) * i.count, Access::Read, p);
   for (unsigned e = 0; e < i.count; e++) {
     if (i.a[e] == noSlot)
       continue;
     R *to = w.at<R>(i.a[e]);
-    for (uint32_t m = w.exec; m; m &= m - 1) {
+    for (unsigned l = 0; w.exec == all && l < lanes; l++) {
+      M value;
+      std::memcpy(&value, p[l] + e * sizeof(M), sizeof(M));
+      to[l] = R(value);
+    }
+    for (uint32_t m = w.exec == all ? 0 : w.exec; m; m &= m - 1) {
       unsigned l = std::countr_zero(m);
       M value;
       std::memcpy(&value, p[l] + e * sizeof(M), sizeof(M));
@@ -22,6 +31,8 @@ template <class M, class R> void load(Warp &w, const Inst &i) {
   }
 }
 template <class M, class R> void store(Warp &w, const Inst &i) {
+  if (!mayAccess(w, i))
+    return;
   uint8_t *p[lanes];
   w.resolve(i, i.a[i.count], i.space, sizeof(M) * i.count, Access::Write, p);
   for (unsigned e = 0; e < i.count; e++) {
@@ -133,50 +144,42 @@ template <class T, Atomic Op> T atomicResult(T old, T x, T y) {
     return T(old ^ x);
 }
 
-// Blocks run on several host threads.
-std::mutex &atomicMutex() {
-  static std::mutex m;
-  return m;
-}
-
 // a: destination (or a sink), address, operand, the value of cas.
 template <class T, Atomic Op> void atomic(Warp &w, const Inst &i) {
+  if (!mayAccess(w, i))
+    return;
   uint8_t *p[lanes];
   w.resolve(i, i.a[1], i.space, sizeof(T), Access::Atomic, p);
   const T *x = w.at<T>(i.a[2]), *y = w.at<T>(i.a[Op == Atomic::Cas ? 3 : 2]);
   T old[lanes];
-  {
-    std::lock_guard lock(atomicMutex());
-    for (uint32_t m = w.exec; m; m &= m - 1) {
-      unsigned l = std::countr_zero(m);
-      std::memcpy(&old[l], p[l], sizeof(T));
-      T value = atomicResult<T, Op>(old[l], x[l], y[l]);
-      std::memcpy(p[l], &value, sizeof(T));
-    }
+  for (uint32_t m = w.exec; m; m &= m - 1) {
+    unsigned l = std::countr_zero(m);
+    std::memcpy(&old[l], p[l], sizeof(T));
+    T value = atomicResult<T, Op>(old[l], x[l], y[l]);
+    std::memcpy(p[l], &value, sizeof(T));
   }
   writeEach<T>(w, i.a[0], [&](unsigned l) { return old[l]; });
 }
 
 // Packed halves: add only.
 template <bool Bf> void atomicPair(Warp &w, const Inst &i) {
+  if (!mayAccess(w, i))
+    return;
   uint8_t *p[lanes];
   w.resolve(i, i.a[1], i.space, 4, Access::Atomic, p);
   const uint32_t *x = w.at<uint32_t>(i.a[2]);
   uint32_t old[lanes];
-  {
-    std::lock_guard lock(atomicMutex());
-    for (uint32_t m = w.exec; m; m &= m - 1) {
-      unsigned l = std::countr_zero(m);
-      std::memcpy(&old[l], p[l], 4);
-      uint32_t value = 0;
-      for (unsigned h = 0; h < 32; h += 16) {
-        uint16_t a = uint16_t(old[l] >> h), b = uint16_t(x[l] >> h);
-        value |=
-            uint32_t(Bf ? floatToBf16(bf16ToFloat(a) + bf16ToFloat(b)) : floatToHalf(halfToFloat(a) + halfToFloat(b)))
-            << h;
-      }
-      std::memcpy(p[l], &value, 4);
+  for (uint32_t m = w.exec; m; m &= m - 1) {
+    unsigned l = std::countr_zero(m);
+    std::memcpy(&old[l], p[l], 4);
+    uint32_t value = 0;
+    for (unsigned h = 0; h < 32; h += 16) {
+      uint16_t a = uint16_t(old[l] >> h), b = uint16_t(x[l] >> h);
+      value |=
+          uint32_t(Bf ? floatToBf16(bf16ToFloat(a) + bf16ToFloat(b)) : floatToHalf(halfToFloat(a) + halfToFloat(b)))
+          << h;
     }
+    std::memcpy(p[l], &value, 4);
   }
   writeEach<uint32_t>(w, i.a[0], [&](unsigned l) { return old[l]; });
 }

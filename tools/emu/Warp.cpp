@@ -2,6 +2,7 @@
 #include "Detector.h"
 #include "Exec.h"
 #include <algorithm>
+#include <utility>
 
 namespace gdn::emu {
 
@@ -123,6 +124,15 @@ void Warp::exitLanes(uint32_t which) {
   if (block->detector)
     block->detector->exits(*this);
   block->leaveBarriers();
+}
+
+bool Warp::inTurn() {
+  if (std::exchange(hasTurn, false))
+    return true;
+  pc--;
+  stop = true;
+  status = Status::Turn;
+  return false;
 }
 
 void Warp::wait(Status why, bool again) {
