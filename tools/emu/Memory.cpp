@@ -115,7 +115,7 @@ void Warp::resolve(const Inst &i, Slot base, Space space, unsigned bytes, Access
   }
   if (block->detector && (shared || space == Space::Generic))
     block->detector->access(*this, i, kind, out, bytes);
-  if (block->counters)
+  if (block->counters && space != Space::Param)
     block->counters->memory(block->shared.data(), block->shared.data() + block->sharedEnd, out, exec, bytes);
 }
 
