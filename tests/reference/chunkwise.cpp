@@ -23,8 +23,8 @@ double roundTo(Precision precision, double value) {
     return float(value);
   case Precision::BF16:
     return decodeBf16(encodeBf16(float(value)));
-  case Precision::F16:
-    return decodeF16(encodeF16(float(value)));
+  case Precision::F16: // never to infinity, as an operand of a product
+    return decodeF16(encodeF16(float(std::clamp(value, -65504.0, 65504.0))));
   case Precision::F64:
     break;
   }
