@@ -150,11 +150,6 @@ tile.template @forward {
               tile.copy_in %k_in[%kh] at %here to %k1 : !qv to !kb
               tile.copy_in %q_in[%kh] at %here to %q1 : !qv to !kb
             }
-            %ahead = arith.addi %c, %step : i32                       // this copy's next chunk
-            %soon = tile.chunk %span[%ahead]
-            tile.prefetch %k_in[%kh] at %soon as !kb : !qv
-            tile.prefetch %q_in[%kh] at %soon as !kb : !qv
-            tile.prefetch %v_in[%vh, %v0] at %soon as !vb : !vv
             %g2 = tile.mul %g, %log2e : !row, !row
             %G = tile.cumsum %g2 : !row
             %GC = tile.last %G : !row

@@ -66,6 +66,12 @@ Value Lowering::field(int64_t i) {
   return ::sm::LoadSharedOp::create(b, loc, TypeRange{b.getI32Type()}, at).getResult(0);
 }
 Value Lowering::scalar(Value v) {
+  if (auto it = scalarNow.find(v); it != scalarNow.end()) return it->second;
+  Value now = computeScalar(v);
+  scalarNow[v] = now;
+  return now;
+}
+Value Lowering::computeScalar(Value v) {
   if (auto it = regs.find(v); it != regs.end()) {
     // A loop's variable is opaque: LLVM would keep what is computed from it in variables of their own.
     bool variable = isa<BlockArgument>(v) && isa<scf::ForOp>(v.getParentBlock()->getParentOp());
@@ -84,10 +90,11 @@ Value Lowering::scalar(Value v) {
   return b.clone(*op, map)->getResult(0);
 }
 std::pair<Value, Value> Lowering::rowsOf(Value v) {
+  if (auto it = rowsNow.find(v); it != rowsNow.end()) return it->second;
   auto op = v.getDefiningOp<ChunkOp>();
   Value first = add(field(0), mul(op ? scalar(op.getIndex()) : scalar(v), chunk));
   Value valid = arith::MinSIOp::create(b, loc, sub(field(1), first), i32(chunk));
-  return {first, Value(arith::MaxSIOp::create(b, loc, valid, i32(0)))};
+  return rowsNow[v] = {first, Value(arith::MaxSIOp::create(b, loc, valid, i32(0)))};
 }
 
 //===-- parameters -----------------------------------------------------------===//

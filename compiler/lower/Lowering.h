@@ -176,11 +176,14 @@ private:
   void forgetLane() {
     laneNow = warpNow = {};
     stageNow.clear();
+    scalarNow.clear();
+    rowsNow.clear();
   }
   // A scalar of the template, computed afresh from loop variables, the item's record and parameters.
   Value scalar(Value v);
   // First token and valid rows of a chunk.
   std::pair<Value, Value> rowsOf(Value chunk);
+  Value computeScalar(Value v);
 
   static ::sm::Half half(Type t) { return t.isF16() ? ::sm::Half::F16 : ::sm::Half::BF16; }
   Value pack(Type t, Value lo, Value hi) { return ::sm::PackOp::create(b, loc, half(t), lo, hi, false); }
@@ -203,6 +206,8 @@ private:
   std::optional<int64_t> staticWarp; // inside per_warp
   Value laneNow, warpNow;
   DenseMap<Track *, Value> stageNow;
+  DenseMap<Value, Value> scalarNow;
+  DenseMap<Value, std::pair<Value, Value>> rowsNow;
   std::vector<std::unique_ptr<Track>> tracks;
   DenseMap<Value, Track *> trackOf; // by ring
   SmallVector<InFlight> inFlight;

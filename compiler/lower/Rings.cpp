@@ -46,7 +46,8 @@ void Lowering::findTracks(RoleOp r) {
     for (auto [t, order] : llvm::zip_equal(tracks, orders))
       if (t->depth == depth && t->step == step && order == uses.order) track = t.get();
     if (!track) {
-      tracks.push_back(std::make_unique<Track>(Track{depth, step, {}, {}, {}}));
+      tracks.push_back(std::make_unique<Track>());
+      tracks.back()->depth = depth, tracks.back()->step = step;
       orders.push_back(uses.order);
       track = tracks.back().get();
     }
@@ -91,6 +92,7 @@ void Lowering::advance(Operation *op) {
   for (auto &t : tracks) {
     auto it = t->last.find(op->getBlock());
     if (it == t->last.end() || it->second != op) continue;
+    forgetLane();
     int64_t whole = t->step / t->depth, rest = t->step % t->depth;
     if (rest) {
       Value next = add(t->stage, rest);
@@ -154,6 +156,12 @@ LogicalResult Lowering::lowerPut(PutOp op) {
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPoint(issuer.thenBlock()->getTerminator());
+    // Where to copy from is known before the slot is free.
+    for (auto copy : body.getOps<CopyInOp>()) {
+      rowsOf(copy.getChunk());
+      for (Value i : copy.getIndex())
+        scalar(i);
+    }
     ::sm::MbarrierWaitOp::create(b, loc, empty, parity);
     ::sm::MbarrierExpectOp::create(b, loc, full, attr(ringOf(ring), "bytes"));
     bindSlot(ring, body.getArguments());
