@@ -2,6 +2,7 @@
 #include "compiler/backend/Process.h"
 #include "compiler/backend/Toolkit.h"
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -12,12 +13,17 @@ namespace fs = std::filesystem;
 namespace gdnc {
 namespace {
 
+std::string temporaryRoot() {
+  const char *folder = std::getenv("TMPDIR");
+  return folder && *folder ? folder : "/tmp";
+}
+
 // A folder that is gone with its scope. Files in it have fixed names, so that nothing printed or recorded depends on
 // the folder.
 class TemporaryFolder {
 public:
   TemporaryFolder() {
-    std::string name = (fs::temp_directory_path() / "gdnc-XXXXXX").string();
+    std::string name = temporaryRoot() + "/gdnc-XXXXXX";
     if (mkdtemp(name.data()))
       path = name;
   }
@@ -101,7 +107,7 @@ std::vector<std::string> complaints(const Report &report) {
 fs::path keptFile(const std::string &ptx, const std::string &entry) {
   char hash[17];
   std::snprintf(hash, sizeof hash, "%016zx", std::hash<std::string>()(ptx));
-  return fs::temp_directory_path() / ("gdnc-" + entry + "-" + hash + ".ptx");
+  return fs::path(temporaryRoot()) / ("gdnc-" + entry + "-" + hash + ".ptx");
 }
 
 std::vector<std::string> ptxasCommand(const std::string &ptxas, const Target &target, const std::string &input) {
@@ -130,7 +136,7 @@ Assembly assemble(const std::string &ptx, const std::string &entry, const std::s
     return environmentFailure(search.error + " (for " + std::string(target.arch) + ")");
   TemporaryFolder folder;
   if (folder.path.empty() || !writeFile(fs::path(folder.path) / "kernel.ptx", ptx))
-    return environmentFailure("cannot write to " + fs::temp_directory_path().string());
+    return environmentFailure("cannot write to the temporary folder '" + temporaryRoot() + "'");
   Assembly result;
   std::vector<std::string> command = ptxasCommand(search.tool->path, target, "kernel.ptx");
   ProcessResult process = run(command, folder.path);
@@ -161,7 +167,7 @@ Assembly disassemble(const std::string &cubin) {
     return environmentFailure(search.error);
   TemporaryFolder folder;
   if (folder.path.empty() || !writeFile(fs::path(folder.path) / "kernel.cubin", cubin))
-    return environmentFailure("cannot write to " + fs::temp_directory_path().string());
+    return environmentFailure("cannot write to the temporary folder '" + temporaryRoot() + "'");
   bool cuobjdump = fs::path(search.tool->path).filename() == "cuobjdump";
   ProcessResult process = run({search.tool->path, cuobjdump ? "-sass" : "--print-code", "kernel.cubin"}, folder.path);
   if (process.status != 0)

@@ -1,4 +1,4 @@
-// Passes and pipelines from the sm dialect to the LLVM dialect.
+// Passes on the sm dialect, and the pipelines of the phases `sm` and `llvm`.
 #pragma once
 #include "dialects/sm/Sm.h"
 #include "mlir/Pass/Pass.h"
@@ -8,7 +8,7 @@ namespace gdnc {
 #define GEN_PASS_DECL
 #include "compiler/backend/Passes.h.inc"
 
-// Checks on sm before it is lowered.
+// tile, every decision taken, to sm that keeps the rules.
 void buildSmPipeline(mlir::OpPassManager &pm);
 
 // sm, scf and arith to the LLVM dialect.

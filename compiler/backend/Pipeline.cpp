@@ -1,5 +1,5 @@
-// From sm, scf and arith to the LLVM dialect.
 #include "compiler/backend/Passes.h"
+#include "compiler/lower/Lower.h"
 #include "dialects/sm/Sm.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
@@ -14,7 +14,10 @@ namespace gdnc {
 #define GEN_PASS_REGISTRATION
 #include "compiler/backend/Passes.h.inc"
 
-void buildSmPipeline(OpPassManager &pm) { pm.addNestedPass<sm::KernelOp>(createSmVerifyRules()); }
+void buildSmPipeline(OpPassManager &pm) {
+  pm.addPass(tile::createConvertTileToSmPass());
+  pm.addNestedPass<sm::KernelOp>(createSmVerifyRules());
+}
 
 void buildLlvmPipeline(OpPassManager &pm) {
   constexpr unsigned indexBits = 32; // shared memory and loop counts; offsets in global memory are i64 in sm
@@ -26,7 +29,7 @@ void buildLlvmPipeline(OpPassManager &pm) {
 
 void registerBackendPasses() {
   registerSmPasses();
-  PassPipelineRegistration<>("sm-pipeline", "checks on sm", buildSmPipeline);
+  PassPipelineRegistration<>("sm-pipeline", "tile to sm, and the rules", buildSmPipeline);
   PassPipelineRegistration<>("llvm-pipeline", "sm, scf and arith to the LLVM dialect", buildLlvmPipeline);
 }
 

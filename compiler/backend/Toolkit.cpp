@@ -49,7 +49,8 @@ static std::vector<std::string> candidates(const std::string &name, const char *
     return {given};
   std::vector<std::string> found;
   for (const fs::path &folder : toolkitFolders()) {
-    std::string path = fs::absolute(folder / name).string();
+    std::error_code error;
+    std::string path = fs::absolute(folder / name, error).string(); // ptxas runs in another folder
     if (access(path.c_str(), X_OK) == 0 && std::find(found.begin(), found.end(), path) == found.end())
       found.push_back(path);
   }

@@ -4,6 +4,7 @@
 #include "compiler/backend/Passes.h"
 #include "compiler/driver/Dialects.h"
 #include "compiler/driver/Parameters.h"
+#include "compiler/tile/Pipeline.h"
 #include "dialects/sm/Sm.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
@@ -15,10 +16,6 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
-#ifdef GDNC_TILE
-#include "compiler/lower/Lower.h"
-#include "compiler/tile/Pipeline.h"
-#endif
 using namespace mlir;
 
 namespace gdnc {
@@ -80,8 +77,8 @@ bool Compilation::runPasses(llvm::function_ref<void(OpPassManager &)> build) {
   return succeeded(manager.run(*module));
 }
 
-bool Compilation::lowerToSm([[maybe_unused]] Phase phase) {
-#ifdef GDNC_TILE
+// Passes on tile leave a module alone that is in sm already.
+bool Compilation::lowerToSm(Phase phase) {
   tile::PipelineOptions options;
   for (const auto &[name, value] : request.values)
     options.values.push_back(name + "=" + value);
@@ -89,12 +86,7 @@ bool Compilation::lowerToSm([[maybe_unused]] Phase phase) {
   options.shared = target->sharedBytes;
   if (!runPasses([&](OpPassManager &manager) { tile::buildTilePipeline(manager, options); }))
     return false;
-  if (phase == Phase::Tile)
-    return true;
-  if (!runPasses([](OpPassManager &manager) { manager.addPass(tile::createConvertTileToSmPass()); }))
-    return false;
-#endif
-  return runPasses([](OpPassManager &manager) { buildSmPipeline(manager); });
+  return phase == Phase::Tile || runPasses([](OpPassManager &manager) { buildSmPipeline(manager); });
 }
 
 // Letters, digits and underscores of the template's name, its parameters and the architecture.

@@ -3,16 +3,14 @@
 #include "compiler/backend/Passes.h"
 #include "compiler/driver/Compile.h"
 #include "compiler/driver/Dialects.h"
+#include "compiler/lower/Lower.h"
+#include "compiler/tile/Pipeline.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/ToolOutputFile.h"
-#ifdef GDNC_TILE
-#include "compiler/lower/Lower.h"
-#include "compiler/tile/Pipeline.h"
-#endif
 
 using gdnc::Phase;
 
@@ -50,10 +48,8 @@ int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   mlir::registerTransformsPasses();
   gdnc::registerBackendPasses();
-#ifdef GDNC_TILE
   tile::registerTilePipeline();
   tile::registerLowerPasses();
-#endif
   mlir::DialectRegistry registry;
   gdnc::registerDialects(registry);
   auto [input, output] =

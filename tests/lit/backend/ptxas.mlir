@@ -6,6 +6,11 @@
 // GONE: error: expected ptxas 12.8 or newer, got only
 // GONE-NEXT: /nonexistent/ptxas: does not tell its version (for sm_90a)
 
+// A failure of the environment, exit code 3.
+// RUN: env GDNC_PTXAS=%S/Inputs/old-ptxas sh -c 'gdn-opt %s --emit=cubin 2> %t.log; test $? = 3'
+// RUN: env TMPDIR=/nonexistent sh -c 'gdn-opt %s --emit=cubin 2> %t.log; test $? = 3' && FileCheck --check-prefix=FOLDER %s < %t.log
+// FOLDER: error: cannot write to the temporary folder '/nonexistent'
+
 // One that is too old is passed over for a newer one further on.
 // RUN: mkdir -p %t.old/bin %t.tmp && cp %S/Inputs/old-ptxas %t.old/bin/ptxas
 // RUN: env CUDA_HOME=%t.old gdn-opt --emit=cubin %s -o %t.cubin

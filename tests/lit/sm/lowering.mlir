@@ -1,5 +1,7 @@
-// What each op becomes, in the LLVM dialect.
+// What each op becomes, in the LLVM dialect; and that ptxas takes all of it without an advisory. R5: without the block's size it would
+// ignore setmaxnreg and say so (C7508).
 // RUN: gdn-opt %s --convert-sm-to-llvm | FileCheck %s
+// RUN: gdn-opt %s --emit=cubin -o %t
 
 // CHECK: llvm.mlir.global external @gdn_shared() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<0 x i8>
 // CHECK: llvm.func ptx_kernelcc @ops(%[[MAP:.*]]: !llvm.ptr {llvm.align = 64 : i64, llvm.byval = !llvm.array<128 x i8>}, %[[P:.*]]: i64, %[[S:.*]]: f32) attributes {passthrough = {{\[}}["nvvm.maxntid", "256"], ["nvvm.minctasm", "1"]]}
@@ -83,10 +85,13 @@ sm.kernel @ops(%map: !sm.map, %p: i64, %s: f32) attributes {threads = 256 : i64,
   // A in shared memory, started fresh: no operand in the results' registers.
   // CHECK: has_side_effects "{{.*}}{\0A.reg .b64 db;\0A.reg .b64 da;\0Amov.b64 da, {$4, 0x40000040};\0Amov.b64 db, {$5, 0x40000040};\0Awgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {$0, $1, $2, $3}, da, db, 0, 1, 1, 1, 0;\0A}", "=&f,=&f,=&f,=&f,r,r,~{memory}"
   %e:4 = sm.wgmma bf16 n 8 at %base b %lane {trans_a} : f32, f32, f32, f32
+  // Without a swizzle.
+  // CHECK: mov.b64 da, {$4, 0};\0Amov.b64 db, {$5, 0};\0A
+  %z:4 = sm.wgmma bf16 n 8 at %base b %lane {unswizzled} : f32, f32, f32, f32
   // CHECK: has_side_effects "{{.*}}wgmma.commit_group.sync.aligned;", "~{memory}"
   sm.wgmma.commit
-  // CHECK: has_side_effects "{{.*}}wgmma.wait_group.sync.aligned 0;", "=f,=f,=f,=f,=f,=f,=f,=f,=r,=r,=r,=r,0,1,2,3,4,5,6,7,8,9,10,11,~{memory}"
-  %w:12 = sm.wgmma.wait 0 (%d#0, %d#1, %d#2, %d#3, %e#0, %e#1, %e#2, %e#3, %f#0, %f#1, %f#2, %f#3 : f32, f32, f32, f32, f32, f32, f32, f32, i32, i32, i32, i32)
+  // CHECK: has_side_effects "{{.*}}wgmma.wait_group.sync.aligned 0;", "=f,=f,=f,=f,=f,=f,=f,=f,=r,=r,=r,=r,=f,=f,=f,=f,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,~{memory}"
+  %w:16 = sm.wgmma.wait 0 (%d#0, %d#1, %d#2, %d#3, %e#0, %e#1, %e#2, %e#3, %f#0, %f#1, %f#2, %f#3, %z#0, %z#1, %z#2, %z#3 : f32, f32, f32, f32, f32, f32, f32, f32, i32, i32, i32, i32, f32, f32, f32, f32)
 
   // CHECK: llvm.inline_asm "{{.*}}mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {$0, $1, $2, $3}, {$4, $5, $6, $7}, {$8, $9}, {$10, $11, $12, $13};", "=f,=f,=f,=f,r,r,r,r,r,r,f,f,f,f"
   %m:4 = sm.mma bf16 a (%w#8, %w#9, %w#10, %w#11) b (%lane, %warp) c (%w#0, %w#1, %w#2, %w#3)
