@@ -145,7 +145,6 @@ tile.template @forward {
         %g_end, %beta_end = scf.for %c = %first to %n step %step iter_args(%g = %g0, %beta = %beta0) -> (!row, !row) : i32 {
           %here = tile.chunk %span[%c]
           tile.one_warp {
-            tile.resume "V"
             tile.put %kq as (%k1, %q1) : !kq {
               tile.copy_in %k_in[%kh] at %here to %k1 : !qv to !kb
               tile.copy_in %q_in[%kh] at %here to %q1 : !qv to !kb
@@ -188,6 +187,11 @@ tile.template @forward {
             }
           }
 
+          // V: the chain has left its slot by now, and wants it before T.
+          tile.one_warp {
+            tile.put %v as (%vt) : !v { tile.copy_in %v_in[%vh, %v0] at %here to %vt : !vv to !vb }
+          }
+
           // Then P, with the gates of this copy's next chunk on their way.
           %next = arith.addi %c, %step : i32
           %there = tile.chunk %span[%next]
@@ -206,9 +210,6 @@ tile.template @forward {
             }
           }
           tile.release %gates : !gates
-          tile.defer "V" {                                          // by then the chain has left the slot
-            tile.put %v as (%vt) : !v { tile.copy_in %v_in[%vh, %v0] at %here to %vt : !vv to !vb }
-          }
           scf.yield %g1, %beta1 : !row, !row
         }
       }
