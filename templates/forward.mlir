@@ -56,7 +56,7 @@ tile.template @forward {
   tile.param @v_first in [0, 1] = 0          // layout of the states in global memory
   tile.param @profile in [0, 1] = 0          // write clock stamps
   // Accuracy: T and W limit it, by their element type.
-  tile.param @tw in [bf16, f16] = bf16
+  tile.param @tw in [bf16, f16] = "io"
   // The schedule: chosen per target, never by the caller.
   tile.param @split in [1, 2, 3] = 1         // blocks that share one head's V
   tile.param @aux in [1, 2, 3] = 2           // chunks in work ahead of the chain

@@ -359,7 +359,8 @@ Values Lowering::lower(PackOp op) {
   if (op.getSaturate()) {
     Asm a = assembly();
     std::string d = a.outs(op->getResultTypes()), hi = a.in(op.getHi()), lo = a.in(op.getLo());
-    return a.emit("cvt.rn.satfinite." + halfName(op.getType()) + "x2.f32 " + d + ", " + hi + ", " + lo + ";", Effect::None);
+    return a.emit("cvt.rn.satfinite." + halfName(op.getType()) + "x2.f32 " + d + ", " + hi + ", " + lo + ";",
+                  Effect::None);
   }
   Type half = bf16 ? Type(b.getBF16Type()) : Type(b.getF16Type());
   // the first operand goes to the upper half

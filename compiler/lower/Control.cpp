@@ -20,9 +20,11 @@ void Lowering::writeRecord(int64_t word, ValueRange values) {
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPoint(writer.thenBlock()->getTerminator());
-    Value at = add(add(base, kernel->getAttrOfType<IntegerAttr>("records").getInt() + 4 * word), mul(warp, recordBytes));
+    Value at =
+        add(add(base, kernel->getAttrOfType<IntegerAttr>("records").getInt() + 4 * word), mul(warp, recordBytes));
     for (size_t i = 0; i < values.size(); i += 2)
-      ::sm::StoreSharedOp::create(b, loc, values.slice(i, std::min<size_t>(2, values.size() - i)), add(at, 4 * i), false);
+      ::sm::StoreSharedOp::create(b, loc, values.slice(i, std::min<size_t>(2, values.size() - i)), add(at, 4 * i),
+                                  false);
   }
   ::sm::WarpSyncOp::create(b, loc);
   forgetLane();
@@ -41,8 +43,8 @@ Value Lowering::sequenceOffset(ValueRange work, Value index) {
   return arith::TruncIOp::create(b, loc, b.getI32Type(), Value(arith::MinSIOp::create(b, loc, v, wide(work[4]))));
 }
 
-// Items: sequence by sequence, all v-heads of one, all V blocks of a head. Blocks take them in strides of the grid. The item lies
-// in a record of the warp's: a role with few registers reads what it needs when it needs it.
+// Items: sequence by sequence, all v-heads of one, all V blocks of a head. Blocks take them in strides of the grid. The
+// item lies in a record of the warp's: a role with few registers reads what it needs when it needs it.
 LogicalResult Lowering::lowerForeach(ForeachOp op) {
   auto items = cast<ItemsType>(op.getItems().getType());
   int64_t split = intOf(items.getSplit()), columns = intOf(items.getColumns());
@@ -58,13 +60,15 @@ LogicalResult Lowering::lowerForeach(ForeachOp op) {
       w.push_back(::sm::OpaqueOp::create(b, loc, v));
     return w;
   };
-  Block *before = b.createBlock(&loop.getBefore(), {}, ValueRange(inits).getTypes(), SmallVector<Location>(inits.size(), loc));
+  Block *before =
+      b.createBlock(&loop.getBefore(), {}, ValueRange(inits).getTypes(), SmallVector<Location>(inits.size(), loc));
   forgetLane();
   SmallVector<Value> w = parameters();
   Value more = cmp(arith::CmpIPredicate::slt, field(7), mul(mul(w[2], w[5]), split));
   scf::ConditionOp::create(b, loc, more, before->getArguments());
 
-  Block *body = b.createBlock(&loop.getAfter(), {}, ValueRange(inits).getTypes(), SmallVector<Location>(inits.size(), loc));
+  Block *body =
+      b.createBlock(&loop.getAfter(), {}, ValueRange(inits).getTypes(), SmallVector<Location>(inits.size(), loc));
   forgetLane();
   store(carried, body->getArguments());
   w = parameters();
@@ -78,7 +82,8 @@ LogicalResult Lowering::lowerForeach(ForeachOp op) {
   writeRecord(0, {begin, end, sequence, Value(arith::DivUIOp::create(b, loc, head, w[6])), head, mul(part, columns)});
   for (int64_t i = 1; i < 5; ++i)
     fields[op.getBody().getArgument(i)] = i + 1;
-  if (failed(lowerBlock(op.getBody().front()))) return failure();
+  if (failed(lowerBlock(op.getBody().front())))
+    return failure();
   Value next = field(6);
   if (auto shares = op.getBody().getOps<ShareOp>(); !shares.empty()) {
     next = sub(next, Value(arith::RemUIOp::create(b, loc, scalar((*shares.begin()).getCount()), i32(copies))));
@@ -97,16 +102,19 @@ LogicalResult Lowering::lowerFor(scf::ForOp op) {
   SmallVector<Value> inits = flat(op.getInits());
   unsigned own = inits.size();
   llvm::append_range(inits, load(moved));
-    auto loop = scf::ForOp::create(b, loc, scalar(op.getLowerBound()), scalar(op.getUpperBound()), scalar(op.getStep()), inits);
+  auto loop =
+      scf::ForOp::create(b, loc, scalar(op.getLowerBound()), scalar(op.getUpperBound()), scalar(op.getStep()), inits);
   OpBuilder::InsertionGuard guard(b);
-  if (!loop.getBody()->empty()) loop.getBody()->back().erase();
+  if (!loop.getBody()->empty())
+    loop.getBody()->back().erase();
   b.setInsertionPointToStart(loop.getBody());
   forgetLane();
   regs[op.getInductionVar()] = {loop.getInductionVar()};
   ValueRange args = loop.getRegionIterArgs();
   bind(op.getRegionIterArgs(), args.take_front(own));
   store(moved, args.drop_front(own));
-  if (failed(lowerBlock(*op.getBody()))) return failure();
+  if (failed(lowerBlock(*op.getBody())))
+    return failure();
   SmallVector<Value> yields = flat(op.getYieldedValues());
   llvm::append_range(yields, load(moved));
   scf::YieldOp::create(b, loc, yields);
@@ -129,19 +137,24 @@ LogicalResult Lowering::lowerIf(scf::IfOp op) {
   auto branch = scf::IfOp::create(b, loc, types, scalar(op.getCondition()), both);
   OpBuilder::InsertionGuard guard(b);
   auto side = [&](Block *into, Block *from) -> LogicalResult {
-    if (!into->empty()) into->back().erase();
+    if (!into->empty())
+      into->back().erase();
     b.setInsertionPointToStart(into);
     forgetLane();
     store(moved, before);
-    if (from && failed(lowerBlock(*from))) return failure();
+    if (from && failed(lowerBlock(*from)))
+      return failure();
     SmallVector<Value> yields;
-    if (from) yields = flat(from->getTerminator()->getOperands());
+    if (from)
+      yields = flat(from->getTerminator()->getOperands());
     llvm::append_range(yields, load(moved));
     scf::YieldOp::create(b, loc, yields);
     return success();
   };
-  if (failed(side(branch.thenBlock(), op.thenBlock()))) return failure();
-  if (both && failed(side(branch.elseBlock(), op.elseBlock()))) return failure();
+  if (failed(side(branch.thenBlock(), op.thenBlock())))
+    return failure();
+  if (both && failed(side(branch.elseBlock(), op.elseBlock())))
+    return failure();
   bind(op.getResults(), branch.getResults().take_front(own));
   store(moved, branch.getResults().drop_front(own));
   forgetLane();
@@ -160,13 +173,15 @@ LogicalResult Lowering::lowerPerWarp(PerWarpOp op) {
       b.setInsertionPoint(branch.thenBlock()->getTerminator());
       forgetLane();
       staticWarp = w;
-      if (failed(lowerBlock(op.getBody().front()))) return failure();
+      if (failed(lowerBlock(op.getBody().front())))
+        return failure();
       b.setInsertionPoint(branch.elseBlock()->getTerminator());
       continue;
     }
     forgetLane();
     staticWarp = w;
-    if (failed(lowerBlock(op.getBody().front()))) return failure();
+    if (failed(lowerBlock(op.getBody().front())))
+      return failure();
   }
   staticWarp.reset();
   forgetLane();
@@ -179,10 +194,12 @@ LogicalResult Lowering::lowerOneWarp(OneWarpOp op) {
   int64_t chosen = op->getAttrOfType<IntegerAttr>("warp").getInt();
   auto branch = scf::IfOp::create(b, loc, ValueRange(before).getTypes(), eq(warpInCopy(), chosen), !before.empty());
   OpBuilder::InsertionGuard guard(b);
-  if (!branch.thenBlock()->empty()) branch.thenBlock()->back().erase();
+  if (!branch.thenBlock()->empty())
+    branch.thenBlock()->back().erase();
   b.setInsertionPointToStart(branch.thenBlock());
   forgetLane();
-  if (failed(lowerBlock(op.getBody().front()))) return failure();
+  if (failed(lowerBlock(op.getBody().front())))
+    return failure();
   scf::YieldOp::create(b, loc, load(moved));
   if (!before.empty()) {
     b.setInsertionPointToEnd(branch.elseBlock());
@@ -204,12 +221,13 @@ void Lowering::branchOnCopy(function_ref<void(int64_t)> body) {
   body(copies - 1);
 }
 
-// A named barrier for each copy: it waits on its own, and the copy before it arrives there. Barrier ids are constants: with one
-// in a register ptxas reserves all sixteen.
+// A named barrier for each copy: it waits on its own, and the copy before it arrives there. Barrier ids are constants:
+// with one in a register ptxas reserves all sixteen.
 LogicalResult Lowering::lowerTurn(TurnOp op) {
   int64_t id = role->getAttrOfType<IntegerAttr>("turn_barrier").getInt(), threads = 2 * warps * 32;
   branchOnCopy([&](int64_t i) { ::sm::BarSyncOp::create(b, loc, id + i, threads); });
-  if (failed(lowerBlock(op.getBody().front()))) return failure();
+  if (failed(lowerBlock(op.getBody().front())))
+    return failure();
   for (auto [result, yielded] : llvm::zip_equal(op.getResults(), op.getBody().front().getTerminator()->getOperands())) {
     if (isa<PendingType>(result.getType()))
       alias[result] = yielded;
@@ -220,8 +238,8 @@ LogicalResult Lowering::lowerTurn(TurnOp op) {
   return success();
 }
 
-// Copies take iterations by turns, counted through all items: copy i the numbers = i modulo their number. The record says with which
-// iteration of the item in work this copy begins.
+// Copies take iterations by turns, counted through all items: copy i the numbers = i modulo their number. The record
+// says with which iteration of the item in work this copy begins.
 LogicalResult Lowering::lowerShare(ShareOp op) {
   fields[op.getFirst()] = 6;
   regs[op.getStep()] = {i32(copies)};
@@ -246,8 +264,10 @@ void Lowering::lowerClear(ClearOp op) {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   Value i = loop.getInductionVar();
-  Value row = add(last, Value(arith::DivUIOp::create(b, loc, i, perRow))), rest = arith::RemUIOp::create(b, loc, i, perRow);
-  Value head = arith::DivUIOp::create(b, loc, rest, i64(vectors)), vector = arith::RemUIOp::create(b, loc, rest, i64(vectors));
+  Value row = add(last, Value(arith::DivUIOp::create(b, loc, i, perRow))),
+        rest = arith::RemUIOp::create(b, loc, i, perRow);
+  Value head = arith::DivUIOp::create(b, loc, rest, i64(vectors)),
+        vector = arith::RemUIOp::create(b, loc, rest, i64(vectors));
   Value at = add(mul(row, view.strides[0]), mul(head, view.strides[1]));
   Value to = add(view.pointer, add(mul(at, 2), mul(vector, 16)));
   Value zero = i32(0);

@@ -18,10 +18,13 @@ int64_t Lowering::registersOf(FragType t) const {
 }
 SmallVector<Type> Lowering::typesOf(Type t) const {
   MLIRContext *ctx = t.getContext();
-  if (auto p = dyn_cast<PendingType>(t)) t = p.getValue();
+  if (auto p = dyn_cast<PendingType>(t))
+    t = p.getValue();
   if (auto f = dyn_cast<FragType>(t))
-    return SmallVector<Type>(registersOf(f), f.getElement().isF32() ? Type(Float32Type::get(ctx)) : IntegerType::get(ctx, 32));
-  if (isa<ChunkType>(t)) return {IntegerType::get(ctx, 32)};
+    return SmallVector<Type>(registersOf(f),
+                             f.getElement().isF32() ? Type(Float32Type::get(ctx)) : IntegerType::get(ctx, 32));
+  if (isa<ChunkType>(t))
+    return {IntegerType::get(ctx, 32)};
   return {t};
 }
 unsigned Lowering::widthOf(Type t) const { return typesOf(t).size(); }
@@ -53,7 +56,8 @@ Value Lowering::lane() { return laneNow ? laneNow : laneNow = ::sm::LaneOp::crea
 Value Lowering::warpInBlock() { return warpNow ? warpNow : warpNow = ::sm::OpaqueOp::create(b, loc, warp); }
 static int64_t firstWarp(RoleOp role) { return role->getAttrOfType<IntegerAttr>("first_warp").getInt(); }
 Value Lowering::warpInCopy() {
-  if (staticWarp) return i32(*staticWarp);
+  if (staticWarp)
+    return i32(*staticWarp);
   Value inRole = add(warpInBlock(), -firstWarp(role));
   return copies == 1 ? inRole : Value(arith::RemUIOp::create(b, loc, inRole, i32(warps)));
 }
@@ -66,7 +70,8 @@ Value Lowering::field(int64_t i) {
   return ::sm::LoadSharedOp::create(b, loc, TypeRange{b.getI32Type()}, at).getResult(0);
 }
 Value Lowering::scalar(Value v) {
-  if (auto it = scalarNow.find(v); it != scalarNow.end()) return it->second;
+  if (auto it = scalarNow.find(v); it != scalarNow.end())
+    return it->second;
   Value now = computeScalar(v);
   scalarNow[v] = now;
   return now;
@@ -77,9 +82,11 @@ Value Lowering::computeScalar(Value v) {
     bool variable = isa<BlockArgument>(v) && isa<scf::ForOp>(v.getParentBlock()->getParentOp());
     return variable ? Value(::sm::OpaqueOp::create(b, loc, it->second[0])) : it->second[0];
   }
-  if (auto it = fields.find(v); it != fields.end()) return field(it->second);
+  if (auto it = fields.find(v); it != fields.end())
+    return field(it->second);
   Operation *op = v.getDefiningOp();
-  if (!op) return copyIndex(); // the role's argument
+  if (!op)
+    return copyIndex(); // the role's argument
   if (isa<ChunksOp>(op)) {
     Value tokens = sub(field(1), field(0));
     return arith::DivUIOp::create(b, loc, add(tokens, chunk - 1), i32(chunk));
@@ -90,7 +97,8 @@ Value Lowering::computeScalar(Value v) {
   return b.clone(*op, map)->getResult(0);
 }
 std::pair<Value, Value> Lowering::rowsOf(Value v) {
-  if (auto it = rowsNow.find(v); it != rowsNow.end()) return it->second;
+  if (auto it = rowsNow.find(v); it != rowsNow.end())
+    return it->second;
   auto op = v.getDefiningOp<ChunkOp>();
   Value first = add(field(0), mul(op ? scalar(op.getIndex()) : scalar(v), chunk));
   Value valid = arith::MinSIOp::create(b, loc, sub(field(1), first), i32(chunk));
@@ -121,16 +129,20 @@ void Lowering::declareArguments(SmallVector<NamedAttribute> &attrs) {
       for (StringRef field : {"cu_wide", "sequences", "length", "tokens", "heads", "ratio"})
         fields.push_back(param(word, "batch", field));
     } else if (auto type = dyn_cast<ViewType>(arg.getType())) {
-      if (arg.use_empty()) continue;
+      if (arg.use_empty())
+        continue;
       ViewRef &view = views[arg];
       int64_t rank = type.getDims().size();
       bool bulk = false, direct = false;
       int64_t rows = 0;
       for (Operation *user : arg.getUsers()) {
-        Value buf = isa<CopyInOp>(user) ? cast<CopyInOp>(user).getBuf() : isa<CopyOutOp>(user) ? cast<CopyOutOp>(user).getBuf() : Value();
+        Value buf = isa<CopyInOp>(user)    ? cast<CopyInOp>(user).getBuf()
+                    : isa<CopyOutOp>(user) ? cast<CopyOutOp>(user).getBuf()
+                                           : Value();
         bulk |= buf || isa<PrefetchOp>(user);
         direct |= !buf && !isa<PrefetchOp>(user);
-        if (buf) rows = cast<BufType>(buf.getType()).dim(0);
+        if (buf)
+          rows = cast<BufType>(buf.getType()).dim(0);
       }
       if (bulk)
         view.map = param(::sm::MapType::get(b.getContext()), "map", name,
@@ -138,11 +150,14 @@ void Lowering::declareArguments(SmallVector<NamedAttribute> &attrs) {
                           integer("columns", intOf(type.getDims()[rank - 1])), integer("box_columns", boxColumns),
                           integer("box_rows", rows)});
       view.strides.resize(rank);
-      if (!direct) continue;
+      if (!direct)
+        continue;
       view.pointer = param(longWord, "pointer", name);
       for (int64_t axis = 0; axis < rank; ++axis)
-        if (axis != intOf(type.getUnit())) view.strides[axis] = param(longWord, "stride", name, {integer("axis", axis)});
-      if (isa<AnyFloatType>(type.getElement())) view.element = param(word, "element", name);
+        if (axis != intOf(type.getUnit()))
+          view.strides[axis] = param(longWord, "stride", name, {integer("axis", axis)});
+      if (isa<AnyFloatType>(type.getElement()))
+        view.element = param(word, "element", name);
     } else {
       regs[arg] = {param(arg.getType(), "scalar", name)};
     }
@@ -157,12 +172,14 @@ LogicalResult Lowering::run() {
     return kernel.emitError("expected a kernel after tile-place-roles and tile-plan-memory");
   auto parameters = kernel->getAttrOfType<DictionaryAttr>("parameters");
   auto tokens = parameters ? parameters.getAs<IntegerAttr>("chunk") : IntegerAttr();
-  if (!tokens) return kernel.emitError("expected a template with a parameter 'chunk', the tokens of one chunk");
+  if (!tokens)
+    return kernel.emitError("expected a template with a parameter 'chunk', the tokens of one chunk");
   chunk = tokens.getInt();
   b.setInsertionPoint(kernel);
   std::string name = kernel.getSymName().str();
   std::replace(name.begin(), name.end(), '.', '_');
-  auto out = ::sm::KernelOp::create(b, loc, name, integer("threads").getInt(), integer("shared_bytes").getInt(), b.getArrayAttr({}));
+  auto out = ::sm::KernelOp::create(b, loc, name, integer("threads").getInt(), integer("shared_bytes").getInt(),
+                                    b.getArrayAttr({}));
   out.getBody().emplaceBlock();
   b.setInsertionPointToStart(&out.getBody().front());
   SmallVector<NamedAttribute> attrs;
@@ -170,7 +187,8 @@ LogicalResult Lowering::run() {
   for (NamedAttribute a : attrs)
     out->setAttr(a.getName(), a.getValue());
   prologue();
-  if (failed(lowerRoles())) return failure();
+  if (failed(lowerRoles()))
+    return failure();
   kernel.erase();
   return success();
 }
@@ -196,13 +214,15 @@ void Lowering::prologue() {
         ::sm::MbarrierInitOp::create(b, loc, add(base, get(r, "empty") + 8 * i), get(r, "empty_count"));
       }
     }
-    if (!r->hasAttr("zeroed")) continue;
+    if (!r->hasAttr("zeroed"))
+      continue;
     zeroed = true;
     Value zero = i32(0);
     auto loop = scf::ForOp::create(b, loc, shl(thread, 4), i32(depth * get(r, "slot")), i32(threads * 16));
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
-    ::sm::StoreSharedOp::create(b, loc, ValueRange{zero, zero, zero, zero}, add(add(base, get(r, "offset")), loop.getInductionVar()), false);
+    ::sm::StoreSharedOp::create(b, loc, ValueRange{zero, zero, zero, zero},
+                                add(add(base, get(r, "offset")), loop.getInductionVar()), false);
   }
   if (auto zeros = kernel->getAttrOfType<IntegerAttr>("zeros")) {
     zeroed = true;
@@ -211,7 +231,8 @@ void Lowering::prologue() {
     b.setInsertionPoint(some.thenBlock()->getTerminator());
     ::sm::StoreSharedOp::create(b, loc, ValueRange{i32(0)}, add(add(base, zeros.getInt()), shl(thread, 2)), false);
   }
-  if (zeroed) ::sm::FenceAsyncOp::create(b, loc);
+  if (zeroed)
+    ::sm::FenceAsyncOp::create(b, loc);
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPoint(first.thenBlock()->getTerminator());
@@ -223,14 +244,17 @@ void Lowering::prologue() {
 // One branch a role, on the index of the warp, which is the same in all its lanes.
 LogicalResult Lowering::lowerRoles() {
   for (Operation &op : kernel.getBody().front())
-    if (!isa<RoleOp>(op) && failed(lowerOp(op))) return failure();
+    if (!isa<RoleOp>(op) && failed(lowerOp(op)))
+      return failure();
   auto roles = llvm::to_vector(kernel.getBody().getOps<RoleOp>());
   for (auto [i, r] : llvm::enumerate(roles)) {
     int64_t behind = firstWarp(r) + intOf(r.getWarps()) * intOf(r.getCopies());
-    if (i + 1 == roles.size()) return lowerRole(r);
+    if (i + 1 == roles.size())
+      return lowerRole(r);
     auto branch = scf::IfOp::create(b, loc, cmp(arith::CmpIPredicate::slt, warp, i32(behind)), true);
     b.setInsertionPoint(branch.thenBlock()->getTerminator());
-    if (failed(lowerRole(r))) return failure();
+    if (failed(lowerRole(r)))
+      return failure();
     b.setInsertionPoint(branch.elseBlock()->getTerminator());
   }
   return success();
@@ -243,7 +267,8 @@ LogicalResult Lowering::lowerRole(RoleOp r) {
   copies = intOf(r.getCopies());
   int64_t threads = kernel->getAttrOfType<IntegerAttr>("threads").getInt();
   int64_t atLaunch = 65536 / threads / 8 * 8, budget = intOf(r.getRegisters());
-  if (budget != atLaunch) ::sm::MaxRegistersOp::create(b, loc, budget, budget > atLaunch);
+  if (budget != atLaunch)
+    ::sm::MaxRegistersOp::create(b, loc, budget, budget > atLaunch);
   forgetLane();
   inFlight.clear();
   findTracks(r);
@@ -256,7 +281,8 @@ LogicalResult Lowering::lowerRole(RoleOp r) {
     b.setInsertionPoint(last.thenBlock()->getTerminator());
     ::sm::BarArriveOp::create(b, loc, turns.getInt(), turnThreads);
   }
-  if (failed(lowerBlock(r.getBody().front()))) return failure();
+  if (failed(lowerBlock(r.getBody().front())))
+    return failure();
   if (turns) { // and the first one takes the last arrival
     auto head = scf::IfOp::create(b, loc, eq(copyIndex(), 0), false);
     OpBuilder::InsertionGuard guard(b);
@@ -275,9 +301,11 @@ LogicalResult Lowering::lowerRole(RoleOp r) {
 
 LogicalResult Lowering::lowerBlock(Block &block) {
   for (Operation &op : block) {
-    if (op.hasTrait<OpTrait::IsTerminator>()) continue;
+    if (op.hasTrait<OpTrait::IsTerminator>())
+      continue;
     loc = op.getLoc();
-    if (failed(lowerOp(op))) return failure();
+    if (failed(lowerOp(op)))
+      return failure();
     advance(&op);
   }
   return success();
@@ -323,7 +351,8 @@ LogicalResult Lowering::lowerOp(Operation &op) {
       .Case([&](CumsumOp o) { return lowerCumsum(o), success(); })
       .Case([&](LastOp o) { return lowerLast(o), success(); })
       .Case([&](ConvertOp o) { return lowerConvert(o), success(); })
-      .Case<AddOp, SubFOp, MulOp, NegOp, Exp2Op, ScaleOp, AtLeastOp, FillOp, UndefOp>([&](auto o) { return lowerElementwise(*o); })
+      .Case<AddOp, SubFOp, MulOp, NegOp, Exp2Op, ScaleOp, AtLeastOp, FillOp, UndefOp>(
+          [&](auto o) { return lowerElementwise(*o); })
       .Case<ChunksOp, ChunkOp>([](auto) { return success(); }) // computed where they are used
       .Default([&](Operation *o) -> LogicalResult {
         if (o->getDialect() && o->getDialect()->getNamespace() == "arith" && o->getNumRegions() == 0)
@@ -337,10 +366,13 @@ struct ConvertTileToSm : PassWrapper<ConvertTileToSm, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ConvertTileToSm)
   StringRef getArgument() const override { return "convert-tile-to-sm"; }
   StringRef getDescription() const override { return "kernels after the tile pipeline to the instructions of sm_90a"; }
-  void getDependentDialects(DialectRegistry &r) const override { r.insert<::sm::SmDialect, arith::ArithDialect, scf::SCFDialect>(); }
+  void getDependentDialects(DialectRegistry &r) const override {
+    r.insert<::sm::SmDialect, arith::ArithDialect, scf::SCFDialect>();
+  }
   void runOnOperation() override {
     for (auto kernel : llvm::make_early_inc_range(getOperation().getOps<KernelOp>()))
-      if (failed(Lowering(kernel).run())) return signalPassFailure();
+      if (failed(Lowering(kernel).run()))
+        return signalPassFailure();
   }
 };
 } // namespace

@@ -3,12 +3,15 @@
 using namespace mlir;
 using namespace tile;
 
-// Which register of an operand meets register r of a result that is held as a product leaves it: columns 8j + 2q + b, rows + 8h are
-// register 4j + 2h + b.
+// Which register of an operand meets register r of a result that is held as a product leaves it: columns 8j + 2q + b,
+// rows + 8h are register 4j + 2h + b.
 static int64_t meets(FragType operand, FragType result, int64_t r) {
-  if (operand.dim(0) == result.dim(0) && operand.dim(1) == result.dim(1)) return r;
-  if (operand.dim(0) == 1 && operand.dim(1) == 1) return 0;
-  if (result.dim(0) == 1 || result.dim(1) == 1) return operand.dim(0) == 1 && operand.dim(1) == 1 ? 0 : r;
+  if (operand.dim(0) == result.dim(0) && operand.dim(1) == result.dim(1))
+    return r;
+  if (operand.dim(0) == 1 && operand.dim(1) == 1)
+    return 0;
+  if (result.dim(0) == 1 || result.dim(1) == 1)
+    return operand.dim(0) == 1 && operand.dim(1) == 1 ? 0 : r;
   return operand.dim(0) == 1 ? r / 4 * 2 + r % 2 : r / 2 % 2;
 }
 
@@ -58,7 +61,8 @@ void Lowering::lowerLower(LowerOp op) {
   Value l = lane();
   // column <= row - below  <=>  8j + b - 8h + below - 16w <= lane / 4 - 2 (lane mod 4)
   Value place = sub(shr(l, 2), shl(andi(l, 3), 1));
-  if (!staticWarp) place = add(place, shl(warpInCopy(), 4));
+  if (!staticWarp)
+    place = add(place, shl(warpInCopy(), 4));
   for (int64_t r = 0; r < int64_t(in.size()); ++r) {
     int64_t j = r / 4, h = r / 2 % 2, e = r % 2;
     int64_t least = 8 * j + e - 8 * h + int64_t(op.getBelow()) - (staticWarp ? 16 * *staticWarp : 0);
@@ -88,7 +92,8 @@ void Lowering::lowerCumsum(CumsumOp op) {
 
 void Lowering::lowerLast(LastOp op) {
   auto type = cast<FragType>(op.getValue().getType());
-  if (auto read = op.getValue().getDefiningOp<ReadOp>(); read && !read.getTrans()) { // one word instead of a row and a shuffle
+  if (auto read = op.getValue().getDefiningOp<ReadOp>();
+      read && !read.getTrans()) { // one word instead of a row and a shuffle
     int64_t n = type.dim(1);
     Value at = add(addressOf(read.getBuf()), 3 * stripBytes(n) + (n / 8 - 1) * 8 + 4);
     regs[op.getResult()] = {::sm::LoadSharedOp::create(b, loc, TypeRange{b.getF32Type()}, at).getResult(0)};

@@ -3,8 +3,8 @@
 using namespace mlir;
 using namespace tile;
 
-// Box coordinates of a chunk's rows, innermost first: a dimension that ends behind the last valid row clips the box there (the
-// map is described in runtime/format/kernel.h).
+// Box coordinates of a chunk's rows, innermost first: a dimension that ends behind the last valid row clips the box
+// there (the map is described in runtime/format/kernel.h).
 SmallVector<Value> Lowering::coordinates(Value column, Value head, Value chunk) {
   auto [first, valid] = rowsOf(chunk);
   return {column, head, sub(i32(this->chunk), valid), add(first, valid)};
@@ -15,7 +15,8 @@ void Lowering::lowerCopyIn(CopyInOp op) {
   Value head = scalar(op.getIndex()[0]), barrier = slotBarrier(buffers.at(op.getBuf()).ring, "full");
   Value column = op.getIndex().size() > 1 ? scalar(op.getIndex()[1]) : i32(0);
   for (int64_t box = 0; box < boxes(type); ++box)
-    ::sm::BulkLoadOp::create(b, loc, views.at(op.getView()).map, coordinates(add(column, box * boxColumns), head, op.getChunk()),
+    ::sm::BulkLoadOp::create(b, loc, views.at(op.getView()).map,
+                             coordinates(add(column, box * boxColumns), head, op.getChunk()),
                              add(addressOf(op.getBuf()), box * boxBytes(type)), barrier);
 }
 
@@ -27,7 +28,8 @@ void Lowering::lowerPrefetch(PrefetchOp op) {
     b.setInsertionPoint(issuer.thenBlock()->getTerminator());
     Value head = scalar(op.getIndex()[0]), column = op.getIndex().size() > 1 ? scalar(op.getIndex()[1]) : i32(0);
     for (int64_t box = 0; box < boxes(type); ++box)
-      ::sm::BulkPrefetchOp::create(b, loc, views.at(op.getView()).map, coordinates(add(column, box * boxColumns), head, op.getChunk()));
+      ::sm::BulkPrefetchOp::create(b, loc, views.at(op.getView()).map,
+                                   coordinates(add(column, box * boxColumns), head, op.getChunk()));
   }
   forgetLane();
 }
@@ -53,13 +55,15 @@ Value Lowering::elementAddress(Value view, ValueRange index, ArrayRef<Value> inn
   Value at;
   auto accumulate = [&](Value i, Value stride) {
     Value x = i.getType().isInteger(64) ? i : wide(i);
-    if (stride) x = mul(x, stride);
+    if (stride)
+      x = mul(x, stride);
     at = at ? add(at, x) : x;
   };
   for (auto [axis, i] : llvm::enumerate(index))
     accumulate(i, v.strides[axis]);
   for (auto [k, i] : llvm::enumerate(inner))
-    if (i) accumulate(i, v.strides[index.size() + k]);
+    if (i)
+      accumulate(i, v.strides[index.size() + k]);
   return add(v.pointer, mul(at, bytes));
 }
 
@@ -71,7 +75,8 @@ SmallVector<Value> Lowering::ifWide(Value view, TypeRange types, function_ref<Sm
   OpBuilder::InsertionGuard guard(b);
   for (bool wide : {true, false}) {
     Block *block = wide ? branch.thenBlock() : branch.elseBlock();
-    if (!block->empty()) block->back().erase();
+    if (!block->empty())
+      block->back().erase();
     b.setInsertionPointToStart(block);
     forgetLane();
     scf::YieldOp::create(b, loc, body(wide));
@@ -87,7 +92,9 @@ Value Lowering::widen(Value bits, Value element, bool high) {
   return select(eq(element, 2), high ? h1 : h0, high ? b1 : b0);
 }
 
-void Lowering::lowerLoad(LoadOp op) { regs[op.getFrag()] = cast<FragType>(op.getType()).dim(0) == 1 ? loadRow(op) : loadMatrix(op); }
+void Lowering::lowerLoad(LoadOp op) {
+  regs[op.getFrag()] = cast<FragType>(op.getType()).dim(0) == 1 ? loadRow(op) : loadMatrix(op);
+}
 
 // Two tokens a lane, by the warp that works with them; past the chunk's end, zeros.
 SmallVector<Value> Lowering::loadRow(LoadOp op) {
@@ -105,28 +112,35 @@ SmallVector<Value> Lowering::loadRow(LoadOp op) {
       llvm::append_range(where, index);
       Value valid = arith::AndIOp::create(b, loc, mine, cmp(arith::CmpIPredicate::slt, t, rows));
       Value at = elementAddress(op.getView(), where, {}, full ? 4 : 2);
-      Value v = ::sm::LoadGlobalOp::create(b, loc, TypeRange{full ? Type(b.getF32Type()) : b.getI32Type()}, at, valid, !full).getResult(0);
+      Value v =
+          ::sm::LoadGlobalOp::create(b, loc, TypeRange{full ? Type(b.getF32Type()) : b.getI32Type()}, at, valid, !full)
+              .getResult(0);
       out.push_back(full ? v : widen(v, element, false));
     }
     return out;
   });
 }
 
-// Visits a thread's registers of a matrix in global memory, columns 8j + 2q + e and rows + 8h, with the address of each (with `pairs`:
-// of each two). One running address: with 64 of them at once there are no registers left for the values.
+// Visits a thread's registers of a matrix in global memory, columns 8j + 2q + e and rows + 8h, with the address of each
+// (with `pairs`: of each two). One running address: with 64 of them at once there are no registers left for the values.
 void Lowering::forEachAddress(Value view, ValueRange index, FragType type, int64_t bytes, bool pairs,
                               function_ref<void(int64_t r, Value at)> visit) {
   ViewRef &v = views.at(view);
   Value l = lane(), w = warpInCopy();
   Value row = add(add(index[2], shl(w, 4)), shr(l, 2)), column = add(index[3], shl(andi(l, 3), 1));
   Value at = elementAddress(view, index.take_front(2), {row, column}, bytes);
-  auto step = [&](unsigned axis, int64_t n) { return v.strides[axis] ? mul(v.strides[axis], n * bytes) : i64(n * bytes); };
+  auto step = [&](unsigned axis, int64_t n) {
+    return v.strides[axis] ? mul(v.strides[axis], n * bytes) : i64(n * bytes);
+  };
   for (int64_t j = 0; j < type.dim(1) / 8; ++j) {
-    if (j) at = ::sm::OpaqueOp::create(b, loc, add(at, step(3, 8)));
+    if (j)
+      at = ::sm::OpaqueOp::create(b, loc, add(at, step(3, 8)));
     for (int64_t r = 4 * j; r < 4 * j + 4; r += pairs ? 2 : 1) {
       Value here = at;
-      if (r / 2 % 2) here = add(here, step(2, 8));
-      if (r % 2) here = add(here, step(3, 1));
+      if (r / 2 % 2)
+        here = add(here, step(2, 8));
+      if (r % 2)
+        here = add(here, step(3, 1));
       visit(r, here);
     }
   }
@@ -147,7 +161,8 @@ SmallVector<Value> Lowering::loadMatrix(LoadOp op) {
         return;
       }
       out.push_back(widen(load.getResult(0), view.element, false));
-      if (pairs) out.push_back(widen(load.getResult(0), view.element, true));
+      if (pairs)
+        out.push_back(widen(load.getResult(0), view.element, true));
     });
     return out;
   });
@@ -162,7 +177,8 @@ void Lowering::lowerStore(StoreOp op) {
     Value there = cmp(arith::CmpIPredicate::ne, view.pointer, i64(0));
     forEachAddress(op.getView(), flat(op.getIndex()), type, full ? 4 : 2, pairs, [&](int64_t r, Value at) {
       SmallVector<Value> words{v[r]};
-      if (full && pairs) words.push_back(v[r + 1]);
+      if (full && pairs)
+        words.push_back(v[r + 1]);
       if (!full) {
         Value hi = pairs ? v[r + 1] : v[r];
         words = {select(eq(view.element, 2), pack(b.getF16Type(), v[r], hi), pack(b.getBF16Type(), v[r], hi))};

@@ -3,20 +3,23 @@
 using namespace mlir;
 using namespace tile;
 
-// M = diag(1/beta) + strictly lower A, this warp's 16x16 block of it as [[M11, 0], [M21, M22]]. D11 and D22, the inverses of the 8x8
-// blocks, by substitution in fp32: a lane owns a column x of the inverse, x_k <- beta_k x_k, then x_i <- x_i - A_ik x_k for i > k. Lanes 0-7
-// take D11, 8-15 D22; the upper half of the warp does the same work again and writes the lower half of the rows.
-// D21 = -D22 M21 D11 on the tensor cores in fp16.
+// M = diag(1/beta) + strictly lower A, this warp's 16x16 block of it as [[M11, 0], [M21, M22]]. D11 and D22, the
+// inverses of the 8x8 blocks, by substitution in fp32: a lane owns a column x of the inverse, x_k <- beta_k x_k, then
+// x_i <- x_i - A_ik x_k for i > k. Lanes 0-7 take D11, 8-15 D22; the upper half of the warp does the same work again
+// and writes the lower half of the rows. D21 = -D22 M21 D11 on the tensor cores in fp16.
 void Lowering::lowerSolveBlocks(SolveBlocksOp op) {
   int64_t w = *staticWarp;
-  ArrayRef<Value> a = ArrayRef(regs.at(op.getA())).slice(8 * w, 8), beta = ArrayRef(regs.at(op.getBeta())).slice(4 * w, 4);
+  ArrayRef<Value> a = ArrayRef(regs.at(op.getA())).slice(8 * w, 8),
+                  beta = ArrayRef(regs.at(op.getBeta())).slice(4 * w, 4);
   forgetLane();
   Value l = lane(), scratch = scratchAddress(i32(w), 0);
   Value diagonal = sub(shr(l, 2), shl(andi(l, 3), 1)); // row - first column of this thread's pair
   Value onFirst = eq(diagonal, 0), onSecond = eq(diagonal, 1);
   // Transposed, beta on the diagonal: what a step of the substitution reads is consecutive.
   Value to = add(scratch, add(mul(andi(l, 3), 2 * solveColumn), shl(shr(l, 2), 2)));
-  auto put = [&](Value v, int64_t offset) { ::sm::StoreSharedOp::create(b, loc, ValueRange{v}, add(to, offset), false); };
+  auto put = [&](Value v, int64_t offset) {
+    ::sm::StoreSharedOp::create(b, loc, ValueRange{v}, add(to, offset), false);
+  };
   put(select(onFirst, beta[0], a[0]), 0);
   put(select(onSecond, beta[1], a[1]), solveColumn);
   put(select(onFirst, beta[2], a[6]), solveSecond);
@@ -34,8 +37,10 @@ void Lowering::lowerSolveBlocks(SolveBlocksOp op) {
   auto contract = arith::FastMathFlags::contract;
   for (int64_t k = 0; k < 8; ++k)
     for (int64_t q = k / 4; q < 2; ++q) {
-      auto load = ::sm::LoadSharedOp::create(b, loc, SmallVector<Type>(4, b.getF32Type()), add(from, k * solveColumn + 16 * q));
-      if (q == k / 4) x[k] = arith::MulFOp::create(b, loc, x[k], load.getResult(k % 4), contract);
+      auto load =
+          ::sm::LoadSharedOp::create(b, loc, SmallVector<Type>(4, b.getF32Type()), add(from, k * solveColumn + 16 * q));
+      if (q == k / 4)
+        x[k] = arith::MulFOp::create(b, loc, x[k], load.getResult(k % 4), contract);
       for (int64_t i = std::max(k + 1, 4 * q); i < 4 * q + 4; ++i) {
         Value product = arith::MulFOp::create(b, loc, load.getResult(i % 4), x[k], contract);
         x[i] = arith::SubFOp::create(b, loc, x[i], product, contract);
@@ -60,7 +65,8 @@ void Lowering::lowerSolveBlocks(SolveBlocksOp op) {
   Value d11 = blocks.getResult(0), d22 = blocks.getResult(1), zero = i32(0);
   SmallVector<Value> none(4, f32(0));
   auto t = ::sm::MmaOp::create(b, loc, ValueRange{d22, zero}, ValueRange{m21}, none, ::sm::Half::F16);
-  Value minus = packOperand(b.getF16Type(), arith::NegFOp::create(b, loc, t.getD0()), arith::NegFOp::create(b, loc, t.getD1()));
+  Value minus =
+      packOperand(b.getF16Type(), arith::NegFOp::create(b, loc, t.getD0()), arith::NegFOp::create(b, loc, t.getD1()));
   Value d11b = ::sm::MovmatrixOp::create(b, loc, d11);
   auto d21 = ::sm::MmaOp::create(b, loc, ValueRange{minus, zero}, ValueRange{d11b}, none, ::sm::Half::F16);
   auto [x0, x1] = unpack(b.getF16Type(), d11);

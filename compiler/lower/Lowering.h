@@ -1,4 +1,5 @@
-// convert-tile-to-sm, one kernel at a time. The walk follows the text: what it emits stands in the order of the template.
+// convert-tile-to-sm, one kernel at a time. The walk follows the text: what it emits stands in the order of the
+// template.
 #pragma once
 #include "compiler/tile/Layout.h"
 #include "dialects/sm/Sm.h"
@@ -35,7 +36,7 @@ struct Track {
 
 // Where a buffer lies: in a slot of a ring, and there at a column. Its address is computed where it is used.
 struct BufferRef {
-  Value ring, column;    // column: a template scalar, a multiple of 64, or null
+  Value ring, column; // column: a template scalar, a multiple of 64, or null
   int64_t offset, perColumn;
 };
 
@@ -46,8 +47,8 @@ struct Held {
 };
 
 struct InFlight {
-  Value product;  // the tile.mma's result
-  Value operand;  // A, where it is a fragment
+  Value product; // the tile.mma's result
+  Value operand; // A, where it is a fragment
 };
 
 class Lowering {
@@ -156,14 +157,18 @@ private:
   Value xori(Value x, Value y) { return mlir::arith::XOrIOp::create(b, loc, x, y); }
   Value xori(Value x, int64_t y) { return y ? xori(x, i32(y)) : x; }
   Value cmp(mlir::arith::CmpIPredicate p, Value x, Value y) { return mlir::arith::CmpIOp::create(b, loc, p, x, y); }
-  Value eq(Value x, int64_t y) { return cmp(mlir::arith::CmpIPredicate::eq, x, x.getType().isInteger(64) ? i64(y) : i32(y)); }
+  Value eq(Value x, int64_t y) {
+    return cmp(mlir::arith::CmpIPredicate::eq, x, x.getType().isInteger(64) ? i64(y) : i32(y));
+  }
   Value select(Value c, Value x, Value y) { return mlir::arith::SelectOp::create(b, loc, c, x, y); }
   Value wide(Value x) { return mlir::arith::ExtSIOp::create(b, loc, b.getI64Type(), x); }
-  Value asInt(Value x) { return x.getType().isF32() ? Value(mlir::arith::BitcastOp::create(b, loc, b.getI32Type(), x)) : x; }
+  Value asInt(Value x) {
+    return x.getType().isF32() ? Value(mlir::arith::BitcastOp::create(b, loc, b.getI32Type(), x)) : x;
+  }
   Value asFloat(Value x) { return mlir::arith::BitcastOp::create(b, loc, b.getF32Type(), x); }
 
-  // The thread's place in its role. Read afresh in each stretch of straight code: at 64 registers an address that LLVM keeps
-  // around the loop is a spill.
+  // The thread's place in its role. Read afresh in each stretch of straight code: at 64 registers an address that LLVM
+  // keeps around the loop is a spill.
   Value lane();
   Value warpInBlock();
   Value warpInCopy();
@@ -198,8 +203,8 @@ private:
   mlir::OpBuilder b;
   mlir::Location loc;
   int64_t chunk = 0; // tokens
-  Value base; // of shared memory
-  Value warp; // in the block
+  Value base;        // of shared memory
+  Value warp;        // in the block
   // Of the role being lowered.
   RoleOp role;
   int64_t copies = 1, warps = 4;
@@ -212,12 +217,12 @@ private:
   DenseMap<Value, Track *> trackOf; // by ring
   SmallVector<InFlight> inFlight;
   // What the template's values have become.
-  DenseMap<Value, SmallVector<Value>> regs;  // loop variables, fragments, chunks (their index), products
-  DenseMap<Value, int64_t> fields;           // of the item: their place in the record
+  DenseMap<Value, SmallVector<Value>> regs; // loop variables, fragments, chunks (their index), products
+  DenseMap<Value, int64_t> fields;          // of the item: their place in the record
   DenseMap<Value, BufferRef> buffers;
   DenseMap<Value, ViewRef> views;
-  DenseMap<Value, SmallVector<Value>> work;  // items: cu_seqlens, cu_wide, sequences, length, tokens, heads, ratio
-  DenseMap<Value, Value> alias;              // products that left a turn
-  DenseMap<Value, Held> held;                // by ring
+  DenseMap<Value, SmallVector<Value>> work; // items: cu_seqlens, cu_wide, sequences, length, tokens, heads, ratio
+  DenseMap<Value, Value> alias;             // products that left a turn
+  DenseMap<Value, Held> held;               // by ring
 };
 } // namespace tile

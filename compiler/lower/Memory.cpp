@@ -3,7 +3,8 @@
 using namespace mlir;
 using namespace tile;
 
-// Row `lane mod 16` and half `lane / 16` of a 16x16 block of a swizzled tile: what ldmatrix and stmatrix of four 8x8 matrices want.
+// Row `lane mod 16` and half `lane / 16` of a 16x16 block of a swizzled tile: what ldmatrix and stmatrix of four 8x8
+// matrices want.
 Value Lowering::blockAddress(Value buf, Value rowBlock, int64_t columnBlock) {
   auto type = cast<BufType>(buf.getType());
   Value l = lane();
@@ -12,7 +13,8 @@ Value Lowering::blockAddress(Value buf, Value rowBlock, int64_t columnBlock) {
   return xori(at, (columnBlock % 4) << 5);
 }
 
-// The same for a block that is transposed on its way: rows are tokens, and this warp's 16 columns of the buffer are its rows.
+// The same for a block that is transposed on its way: rows are tokens, and this warp's 16 columns of the buffer are its
+// rows.
 Value Lowering::transposedAddress(Value buf, int64_t tokenBlock) {
   Value l = lane(), w = warpInCopy();
   Value row = ori(shl(andi(l, 7), 7), shl(andi(l, 16), 6));
@@ -24,7 +26,8 @@ Value Lowering::transposedAddress(Value buf, int64_t tokenBlock) {
 Value Lowering::scratchAddress(Value rowBlock, int64_t offset) {
   int64_t rows = role->getAttrOfType<IntegerAttr>("scratch_row").getInt();
   Value at = add(base, role->getAttrOfType<IntegerAttr>("scratch").getInt() + offset);
-  if (copies > 1) at = add(at, mul(copyIndex(), rows * warps));
+  if (copies > 1)
+    at = add(at, mul(copyIndex(), rows * warps));
   return add(at, mul(rowBlock, rows));
 }
 // Row `lane mod 16`, half `lane / 16` of a 16x16 block of a block diagonal.
@@ -34,7 +37,9 @@ Value Lowering::blockOffset() {
   return add(shl(andi(l, 15), 5), shl(xori(shr(l, 4), swap), 4));
 }
 
-static int64_t offsetOf(Value scratch) { return scratch.getDefiningOp()->getAttrOfType<IntegerAttr>("offset").getInt(); }
+static int64_t offsetOf(Value scratch) {
+  return scratch.getDefiningOp()->getAttrOfType<IntegerAttr>("offset").getInt();
+}
 
 void Lowering::lowerRead(ReadOp op) {
   Value buf = op.getBuf();
@@ -61,7 +66,8 @@ void Lowering::lowerRead(ReadOp op) {
     h.loaded.push_back(asInt(out.back()));
   } else { // transposed tile
     for (int64_t t = 0; t < type.dim(0) / 16; ++t) {
-      auto load = ::sm::LdmatrixOp::create(b, loc, SmallVector<Type>(4, b.getI32Type()), transposedAddress(buf, t), true);
+      auto load =
+          ::sm::LdmatrixOp::create(b, loc, SmallVector<Type>(4, b.getI32Type()), transposedAddress(buf, t), true);
       llvm::append_range(out, load.getValues());
       h.loaded.push_back(out.back());
     }
@@ -86,7 +92,8 @@ void Lowering::lowerWrite(WriteOp op) {
   }
   int64_t blocks = (op.getTrans() ? type.dim(0) : type.dim(1)) / 16;
   for (int64_t c = 0; c < blocks; ++c) {
-    if (op.getLower() && staticWarp && c > *staticWarp) break;
+    if (op.getLower() && staticWarp && c > *staticWarp)
+      break;
     SmallVector<Value> packed;
     for (int64_t i = 0; i < 4; ++i)
       packed.push_back(pack(type.getElement(), v[8 * c + 2 * i], v[8 * c + 2 * i + 1]));
@@ -97,7 +104,8 @@ void Lowering::lowerWrite(WriteOp op) {
 
 void Lowering::lowerWriteBlocks(WriteBlocksOp op) {
   int64_t column = *staticWarp - op.getI();
-  if (column < 0) return;
+  if (column < 0)
+    return;
   auto type = cast<BufType>(op.getBuf().getType());
   SmallVector<Value> &v = regs.at(op.getFrag());
   SmallVector<Value> packed;
@@ -114,8 +122,9 @@ void Lowering::lowerAny(AnyOp op) {
   Value at = add(addressOf(op.getValue()), add(mul(andi(l, 3), stripBytes(type.dim(1))), shl(shr(l, 2), 3)));
   auto load = ::sm::LoadSharedOp::create(b, loc, SmallVector<Type>(2, b.getF32Type()), at);
   Value zero = f32(0);
-  Value some = arith::OrIOp::create(b, loc, arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE, load.getResult(0), zero),
-                                    arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE, load.getResult(1), zero));
+  Value some =
+      arith::OrIOp::create(b, loc, arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE, load.getResult(0), zero),
+                           arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE, load.getResult(1), zero));
   regs[op.getResult()] = {Value(::sm::AnyOp::create(b, loc, some))};
   held[buffers.lookup(op.getValue()).ring].generic = true;
 }

@@ -3,8 +3,8 @@
 using namespace mlir;
 using namespace tile;
 
-// Low word of a shared-memory matrix descriptor (PTX ISA, "Matrix Descriptor Format"): address and, for a transposed operand,
-// the distance between boxes of 64 columns; both in units of 16 bytes.
+// Low word of a shared-memory matrix descriptor (PTX ISA, "Matrix Descriptor Format"): address and, for a transposed
+// operand, the distance between boxes of 64 columns; both in units of 16 bytes.
 Value Lowering::descriptor(Value buf, bool transposed) {
   int64_t leading = transposed ? boxBytes(cast<BufType>(buf.getType())) / 16 : 1;
   return ori(shr(addressOf(buf), 4), i32(leading << 16));
@@ -18,26 +18,33 @@ static int64_t stepOffset(BufType t, bool transposed, int64_t kk) {
 LogicalResult Lowering::lowerMma(MmaOp op) {
   auto bType = cast<BufType>(op.getB().getType());
   auto dType = dyn_cast<FragType>(op.getD().getType().getValue());
-  if (!dType || dType.dim(0) != 16 * warps || warps != 4) return op.emitOpError("expected 64 rows, four warps, and registers to accumulate in");
-  if (!isTile(bType)) return op.emitOpError("expected a right operand at least 64 columns wide, got ") << bType;
+  if (!dType || dType.dim(0) != 16 * warps || warps != 4)
+    return op.emitOpError("expected 64 rows, four warps, and registers to accumulate in");
+  if (!isTile(bType))
+    return op.emitOpError("expected a right operand at least 64 columns wide, got ") << bType;
   bool transB = !op.getTransB(); // stored [k, n]: MN-major
   int64_t n = dType.dim(1), steps = (transB ? bType.dim(0) : bType.dim(1)) / 16;
   bool fromRegisters = isa<FragType>(op.getA().getType());
-  if (!fromRegisters && op.getTransA()) return op.emitOpError("has no lowering for a transposed left operand in a buffer");
+  if (!fromRegisters && op.getTransA())
+    return op.emitOpError("has no lowering for a transposed left operand in a buffer");
   SmallVector<Value> acc = op.getC() ? regs.at(canonical(op.getC())) : SmallVector<Value>();
   bool ownsAcc = op.getC() && isa<FragType>(op.getC().getType());
   // R2: operands enter through the fence. What an older product still reads has entered already.
   auto reads = [&](const InFlight &p) { return p.operand == op.getA(); };
   bool enters = fromRegisters && llvm::none_of(inFlight, reads);
   SmallVector<Value> through;
-  if (enters) through = regs.at(op.getA());
+  if (enters)
+    through = regs.at(op.getA());
   size_t operands = through.size();
-  if (ownsAcc) llvm::append_range(through, acc);
+  if (ownsAcc)
+    llvm::append_range(through, acc);
   Value descA = fromRegisters ? Value() : descriptor(op.getA(), false), descB = descriptor(op.getB(), transB);
   auto fence = ::sm::WgmmaFenceOp::create(b, loc, ValueRange(through).getTypes(), through);
   ValueRange fenced = fence.getResults();
-  if (enters) regs[op.getA()] = llvm::to_vector_of<Value>(fenced.take_front(operands));
-  if (ownsAcc) acc = llvm::to_vector_of<Value>(fenced.drop_front(operands));
+  if (enters)
+    regs[op.getA()] = llvm::to_vector_of<Value>(fenced.take_front(operands));
+  if (ownsAcc)
+    acc = llvm::to_vector_of<Value>(fenced.drop_front(operands));
 
   // B is zero above the diagonal: the first half of the columns needs the first half of the steps. Two shapes on one
   // accumulator would serialise (C7511), so an accumulator that another product began is not halved.
@@ -48,11 +55,12 @@ LogicalResult Lowering::lowerMma(MmaOp op) {
     SmallVector<Value> partial = acc;
     for (int64_t kk = 0; kk < count; ++kk) {
       SmallVector<Value> a;
-      if (fromRegisters) a = llvm::to_vector_of<Value>(ArrayRef(regs[op.getA()]).slice(4 * kk, 4));
+      if (fromRegisters)
+        a = llvm::to_vector_of<Value>(ArrayRef(regs[op.getA()]).slice(4 * kk, 4));
       Value stepA = descA ? add(descA, stepOffset(cast<BufType>(op.getA().getType()), false, kk)) : Value();
       Value stepB = add(descB, stepOffset(bType, transB, kk) + first * rowBytes / 16);
-      auto product = ::sm::WgmmaOp::create(b, loc, SmallVector<Type>(columns / 2, b.getF32Type()), partial, a, stepA, stepB, columns,
-                                           half(bType.getElement()), false, transB, false);
+      auto product = ::sm::WgmmaOp::create(b, loc, SmallVector<Type>(columns / 2, b.getF32Type()), partial, a, stepA,
+                                           stepB, columns, half(bType.getElement()), false, transB, false);
       partial = llvm::to_vector_of<Value>(product.getD());
     }
     llvm::copy(partial, d.begin() + first / 2);
@@ -70,8 +78,8 @@ void Lowering::lowerPrime(PrimeOp op) {
   size_t n = value.size();
   value.append(4, i32(0));
   ValueRange in = ::sm::WgmmaFenceOp::create(b, loc, ValueRange(value).getTypes(), value).getResults();
-  auto product = ::sm::WgmmaOp::create(b, loc, in.take_front(n).getTypes(), in.take_front(n), in.drop_front(n), Value(), zeros,
-                                       int64_t(2 * n), ::sm::Half::BF16, false, false, true);
+  auto product = ::sm::WgmmaOp::create(b, loc, in.take_front(n).getTypes(), in.take_front(n), in.drop_front(n), Value(),
+                                       zeros, int64_t(2 * n), ::sm::Half::BF16, false, false, true);
   ::sm::WgmmaCommitOp::create(b, loc);
   SmallVector<Value> out = llvm::to_vector_of<Value>(product.getD());
   llvm::append_range(out, in.drop_front(n));
@@ -85,11 +93,15 @@ SmallVector<Value> Lowering::liveAcross(WaitOp wait) {
   SmallVector<Value> live;
   Block *block = wait->getBlock();
   for (Operation &op : *block) {
-    if (&op == wait.getOperation()) break;
-    if (!isa<MulOp, AddOp, SubFOp>(op)) continue;
+    if (&op == wait.getOperation())
+      break;
+    if (!isa<MulOp, AddOp, SubFOp>(op))
+      continue;
     auto type = cast<FragType>(op.getResult(0).getType());
-    if (type.dim(0) == 1 || type.dim(1) == 1) continue;
-    if (llvm::any_of(op.getUsers(), [&](Operation *user) { return wait->isBeforeInBlock(block->findAncestorOpInBlock(*user)); }))
+    if (type.dim(0) == 1 || type.dim(1) == 1)
+      continue;
+    if (llvm::any_of(op.getUsers(),
+                     [&](Operation *user) { return wait->isBeforeInBlock(block->findAncestorOpInBlock(*user)); }))
       live.push_back(op.getResult(0));
   }
   return live;
@@ -105,10 +117,13 @@ LogicalResult Lowering::lowerWait(WaitOp op) {
   size_t retired = inFlight.size() - leaves.getInt();
   SmallVector<Value> tied; // template values whose registers pass through
   for (auto [i, p] : llvm::enumerate(inFlight)) {
-    if (i >= retired) break;
+    if (i >= retired)
+      break;
     tied.push_back(p.product);
-    bool readOn = llvm::any_of(ArrayRef(inFlight).drop_front(retired), [&](const InFlight &q) { return q.operand == p.operand; });
-    if (p.operand && !readOn && !llvm::is_contained(tied, p.operand)) tied.push_back(p.operand);
+    bool readOn =
+        llvm::any_of(ArrayRef(inFlight).drop_front(retired), [&](const InFlight &q) { return q.operand == p.operand; });
+    if (p.operand && !readOn && !llvm::is_contained(tied, p.operand))
+      tied.push_back(p.operand);
   }
   llvm::append_range(tied, liveAcross(op));
   SmallVector<Value> values = flat(tied);
@@ -129,8 +144,10 @@ LogicalResult Lowering::lowerWait(WaitOp op) {
 void Lowering::lowerBlockMma(BlockMmaOp op) {
   int64_t w = *staticWarp, i = op.getI(), j = op.getJ();
   SmallVector<Value> c;
-  if (op.getC()) c = regs.at(op.getC());
-  if (c.empty()) c.assign(8, f32(0));
+  if (op.getC())
+    c = regs.at(op.getC());
+  if (c.empty())
+    c.assign(8, f32(0));
   if (w - i - j < 0) {
     regs[op.getD()] = c;
     return;
@@ -148,11 +165,13 @@ void Lowering::lowerBlockMma(BlockMmaOp op) {
     forgetLane();
     int64_t offset = op.getB().getDefiningOp()->getAttrOfType<IntegerAttr>("offset").getInt();
     Value at = add(scratchAddress(i32(w - i), offset), blockOffset());
-    operand = llvm::to_vector_of<Value>(::sm::LdmatrixOp::create(b, loc, SmallVector<Type>(4, b.getI32Type()), at, true).getValues());
+    operand = llvm::to_vector_of<Value>(
+        ::sm::LdmatrixOp::create(b, loc, SmallVector<Type>(4, b.getI32Type()), at, true).getValues());
   }
   SmallVector<Value> d;
   for (int64_t tile = 0; tile < 2; ++tile) {
-    auto mma = ::sm::MmaOp::create(b, loc, a, ValueRange(operand).slice(2 * tile, 2), ValueRange(c).slice(4 * tile, 4), ::sm::Half::F16);
+    auto mma = ::sm::MmaOp::create(b, loc, a, ValueRange(operand).slice(2 * tile, 2), ValueRange(c).slice(4 * tile, 4),
+                                   ::sm::Half::F16);
     llvm::append_range(d, mma->getResults());
   }
   regs[op.getD()] = d;

@@ -16,12 +16,14 @@ Block *anchorOf(Operation *op) {
 }
 bool inShare(Operation *op) {
   for (auto f = op->getParentOfType<scf::ForOp>(); f; f = f->getParentOfType<scf::ForOp>())
-    if (f.getLowerBound().getDefiningOp<ShareOp>()) return true;
+    if (f.getLowerBound().getDefiningOp<ShareOp>())
+      return true;
   return false;
 }
 } // namespace
 
-// Rings of one depth that are moved in the same blocks, in the same order, share a position: fewer registers around the loop.
+// Rings of one depth that are moved in the same blocks, in the same order, share a position: fewer registers around the
+// loop.
 void Lowering::findTracks(RoleOp r) {
   tracks.clear();
   trackOf.clear();
@@ -32,10 +34,12 @@ void Lowering::findTracks(RoleOp r) {
   };
   llvm::MapVector<Value, Uses> rings;
   r.walk<WalkOrder::PreOrder>([&](Operation *op) {
-    if (!isa<PutOp, GetOp, ReleaseOp>(op)) return;
+    if (!isa<PutOp, GetOp, ReleaseOp>(op))
+      return;
     Uses &u = rings[op->getOperand(0)];
     Block *anchor = anchorOf(op);
-    if (!llvm::is_contained(u.order, anchor)) u.order.push_back(anchor);
+    if (!llvm::is_contained(u.order, anchor))
+      u.order.push_back(anchor);
     u.ops.push_back(op);
     u.share |= inShare(op);
   });
@@ -44,7 +48,8 @@ void Lowering::findTracks(RoleOp r) {
     int64_t depth = intOf(ringOf(ring).getDepth()), step = uses.share ? copies : 1;
     Track *track = nullptr;
     for (auto [t, order] : llvm::zip_equal(tracks, orders))
-      if (t->depth == depth && t->step == step && order == uses.order) track = t.get();
+      if (t->depth == depth && t->step == step && order == uses.order)
+        track = t.get();
     if (!track) {
       tracks.push_back(std::make_unique<Track>());
       tracks.back()->depth = depth, tracks.back()->step = step;
@@ -57,7 +62,8 @@ void Lowering::findTracks(RoleOp r) {
       Block *anchor = anchorOf(op);
       Operation *&last = track->last[anchor];
       Operation *inAnchor = anchor->findAncestorOpInBlock(*op);
-      if (!last || last->isBeforeInBlock(inAnchor)) last = inAnchor;
+      if (!last || last->isBeforeInBlock(inAnchor))
+        last = inAnchor;
     }
   }
 }
@@ -71,7 +77,8 @@ void Lowering::startTracks() {
 }
 
 Value Lowering::stageOf(Track *t) {
-  if (t->step > 1 && t->step % t->depth == 0) return copyIndex();
+  if (t->step > 1 && t->step % t->depth == 0)
+    return copyIndex();
   Value &now = stageNow[t];
   return now ? now : now = ::sm::OpaqueOp::create(b, loc, t->stage);
 }
@@ -81,7 +88,8 @@ SmallVector<Value *> Lowering::movedIn(Operation *within) {
   for (auto &t : tracks)
     for (auto &[block, op] : t->last)
       if (within->isAncestor(block->getParentOp())) {
-        if (t->step % t->depth) places.push_back(&t->stage);
+        if (t->step % t->depth)
+          places.push_back(&t->stage);
         places.push_back(&t->parity);
         break;
       }
@@ -91,7 +99,8 @@ SmallVector<Value *> Lowering::movedIn(Operation *within) {
 void Lowering::advance(Operation *op) {
   for (auto &t : tracks) {
     auto it = t->last.find(op->getBlock());
-    if (it == t->last.end() || it->second != op) continue;
+    if (it == t->last.end() || it->second != op)
+      continue;
     forgetLane();
     int64_t whole = t->step / t->depth, rest = t->step % t->depth;
     if (rest) {
@@ -121,7 +130,8 @@ Value Lowering::addressOf(Value buf) {
   RingOp ring = ringOf(ref.ring);
   int64_t slot = attr(ring, "slot");
   Value at = add(base, attr(ring, "offset") + ref.offset);
-  if (isPrivate(ref.ring)) at = add(at, mul(copyIndex(), intOf(ring.getDepth()) * slot));
+  if (isPrivate(ref.ring))
+    at = add(at, mul(copyIndex(), intOf(ring.getDepth()) * slot));
   at = add(at, mul(stageOf(trackOf.at(ref.ring)), slot));
   return ref.column ? add(at, mul(scalar(ref.column), ref.perColumn)) : at;
 }
@@ -146,7 +156,8 @@ LogicalResult Lowering::lowerPut(PutOp op) {
   if (!bulk) {
     ::sm::MbarrierWaitOp::create(b, loc, empty, parity);
     bindSlot(ring, body.getArguments());
-    if (failed(lowerBlock(body))) return failure();
+    if (failed(lowerBlock(body)))
+      return failure();
     ::sm::WarpSyncOp::create(b, loc);
     forgetLane();
     ::sm::MbarrierArriveOp::create(b, loc, full, isLane0(), ValueRange{});
@@ -165,7 +176,8 @@ LogicalResult Lowering::lowerPut(PutOp op) {
     ::sm::MbarrierWaitOp::create(b, loc, empty, parity);
     ::sm::MbarrierExpectOp::create(b, loc, full, attr(ringOf(ring), "bytes"));
     bindSlot(ring, body.getArguments());
-    if (failed(lowerBlock(body))) return failure();
+    if (failed(lowerBlock(body)))
+      return failure();
   }
   ::sm::WarpSyncOp::create(b, loc);
   forgetLane();
@@ -177,7 +189,8 @@ void Lowering::lowerGet(GetOp op) {
   forgetLane();
   held[ring] = {};
   if (isPrivate(ring)) {
-    // With depth d, at most d - 2 older stores may still read: then the slot of the next put is free, as this barrier tells all.
+    // With depth d, at most d - 2 older stores may still read: then the slot of the next put is free, as this barrier
+    // tells all.
     int64_t pending = std::max<int64_t>(intOf(ringOf(ring).getDepth()) - 2, 0);
     auto issuer = scf::IfOp::create(b, loc, eq(warpInCopy(), 0), false);
     {
@@ -197,12 +210,15 @@ void Lowering::lowerGet(GetOp op) {
 
 void Lowering::lowerRelease(ReleaseOp op) {
   Value ring = op.getRing();
-  if (isPrivate(ring)) return; // the bulk group was closed with the store
+  if (isPrivate(ring))
+    return; // the bulk group was closed with the store
   Held &h = held[ring];
-  if (h.generic) ::sm::WarpSyncOp::create(b, loc);
+  if (h.generic)
+    ::sm::WarpSyncOp::create(b, loc);
   SmallVector<Value> after;
   for (Value v : h.loaded) // loads of an inner region were used there
-    if (v.getParentRegion()->isAncestor(b.getInsertionBlock()->getParent())) after.push_back(v);
+    if (v.getParentRegion()->isAncestor(b.getInsertionBlock()->getParent()))
+      after.push_back(v);
   forgetLane();
   ::sm::MbarrierArriveOp::create(b, loc, slotBarrier(ring, "empty"), isLane0(), after);
   held.erase(ring);

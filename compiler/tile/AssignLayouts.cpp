@@ -1,4 +1,5 @@
-// tile-assign-layouts: a [1, n] fragment lies either over the columns of the role's threads or over the lanes of one warp.
+// tile-assign-layouts: a [1, n] fragment lies either over the columns of the role's threads or over the lanes of one
+// warp.
 #include "compiler/tile/Passes.h"
 #include "dialects/tile/Tile.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -24,7 +25,8 @@ struct AssignLayouts : tile::impl::AssignLayoutsPassBase<AssignLayouts> {
   llvm::EquivalenceClasses<void *> classes; // values that must be held alike
 
   void join(Value a, Value b) {
-    if (isRow(a) && isRow(b)) classes.unionSets(a.getAsOpaquePointer(), b.getAsOpaquePointer());
+    if (isRow(a) && isRow(b))
+      classes.unionSets(a.getAsOpaquePointer(), b.getAsOpaquePointer());
   }
   void joinAll(ValueRange a, ValueRange b) {
     for (auto [x, y] : llvm::zip_equal(a, b))
@@ -57,21 +59,25 @@ struct AssignLayouts : tile::impl::AssignLayoutsPassBase<AssignLayouts> {
     role.walk([&](Operation *op) { connect(op); });
     DenseMap<void *, LoadOp> lanes; // leader of a class to the load that spreads it over lanes
     role.walk([&](LoadOp load) {
-      if (isRow(load.getFrag())) lanes.try_emplace(leader(load.getFrag()), load);
+      if (isRow(load.getFrag()))
+        lanes.try_emplace(leader(load.getFrag()), load);
     });
     WalkResult r = role.walk([&](Operation *op) {
       if (isElementwise(op))
         for (Value v : op->getOperands())
           if (isRow(v) && lanes.contains(leader(v)) && !isRow(op->getResult(0))) {
-            auto d = op->emitOpError("needs a row over the columns of its threads, which is spread over the lanes of a warp");
+            auto d = op->emitOpError(
+                "needs a row over the columns of its threads, which is spread over the lanes of a warp");
             d.attachNote(lanes[leader(v)].getLoc()) << "loaded here";
             return WalkResult::interrupt();
           }
       return WalkResult::advance();
     });
-    if (r.wasInterrupted()) return failure();
+    if (r.wasInterrupted())
+      return failure();
     auto spread = [&](Value v) {
-      if (!isRow(v) || !lanes.contains(leader(v))) return;
+      if (!isRow(v) || !lanes.contains(leader(v)))
+        return;
       auto f = cast<FragType>(v.getType());
       v.setType(FragType::get(f.getContext(), f.getDims(), f.getElement(), true));
     };
@@ -87,7 +93,8 @@ struct AssignLayouts : tile::impl::AssignLayoutsPassBase<AssignLayouts> {
 
   void runOnOperation() override {
     WalkResult r = getOperation().walk([&](RoleOp role) { return WalkResult(assign(role)); });
-    if (r.wasInterrupted()) signalPassFailure();
+    if (r.wasInterrupted())
+      signalPassFailure();
   }
 };
 } // namespace

@@ -30,7 +30,8 @@ struct Player {
   int64_t slot(Value ring, int64_t n) { return shared.contains(ring) ? copy + n * copies() : n; }
   // Whether this copy is done with slot s of a ring, having moved n of its own.
   bool past(Value ring, int64_t s, int64_t n) {
-    if (!shared.contains(ring)) return n > s;
+    if (!shared.contains(ring))
+      return n > s;
     return s % copies() != copy || n > s / copies();
   }
 };
@@ -41,15 +42,20 @@ struct CheckProgress : tile::impl::CheckProgressPassBase<CheckProgress> {
 
   static int64_t binary(Operation &op, int64_t a, int64_t b) {
     if (auto c = dyn_cast<arith::CmpIOp>(op))
-      return c.getPredicate() == arith::CmpIPredicate::ne   ? a != b
-             : c.getPredicate() == arith::CmpIPredicate::eq ? a == b
-                 : c.getPredicate() == arith::CmpIPredicate::sge ? a >= b
+      return c.getPredicate() == arith::CmpIPredicate::ne    ? a != b
+             : c.getPredicate() == arith::CmpIPredicate::eq  ? a == b
+             : c.getPredicate() == arith::CmpIPredicate::sge ? a >= b
                                                              : a < b;
-    if (isa<arith::AddIOp>(op)) return a + b;
-    if (isa<arith::SubIOp>(op)) return a - b;
-    if (isa<arith::MulIOp>(op)) return a * b;
-    if (isa<arith::MinSIOp>(op)) return std::min(a, b);
-    if (b == 0) return 0; // of an op that the player does not follow
+    if (isa<arith::AddIOp>(op))
+      return a + b;
+    if (isa<arith::SubIOp>(op))
+      return a - b;
+    if (isa<arith::MulIOp>(op))
+      return a * b;
+    if (isa<arith::MinSIOp>(op))
+      return std::min(a, b);
+    if (b == 0)
+      return 0; // of an op that the player does not follow
     return isa<arith::RemSIOp>(op) ? a % b : (a + b - 1) / b;
   }
 
@@ -57,7 +63,8 @@ struct CheckProgress : tile::impl::CheckProgressPassBase<CheckProgress> {
     std::vector<Event> &out = p.events;
     for (Operation &op : block) {
       if (auto c = dyn_cast<arith::ConstantOp>(op)) {
-        if (auto i = dyn_cast<IntegerAttr>(c.getValue())) scalars[c] = i.getInt();
+        if (auto i = dyn_cast<IntegerAttr>(c.getValue()))
+          scalars[c] = i.getInt();
       } else if (auto c = dyn_cast<ChunksOp>(op)) {
         scalars[c] = chunks;
       } else if (auto share = dyn_cast<ShareOp>(op)) {
@@ -104,13 +111,16 @@ struct CheckProgress : tile::impl::CheckProgressPassBase<CheckProgress> {
   static void classify(Player &p) {
     auto inShare = [](Operation *op) {
       for (auto f = op->getParentOfType<scf::ForOp>(); f; f = f->getParentOfType<scf::ForOp>())
-        if (f.getLowerBound().getDefiningOp<ShareOp>()) return true;
+        if (f.getLowerBound().getDefiningOp<ShareOp>())
+          return true;
       return false;
     };
     p.role.walk([&](Operation *op) {
-      if (!isa<PutOp, GetOp>(op)) return;
+      if (!isa<PutOp, GetOp>(op))
+        return;
       (isa<PutOp>(op) ? p.puts : p.gets).insert(op->getOperand(0));
-      if (inShare(op)) p.shared.insert(op->getOperand(0));
+      if (inShare(op))
+        p.shared.insert(op->getOperand(0));
     });
   }
 
@@ -127,15 +137,18 @@ struct CheckProgress : tile::impl::CheckProgressPassBase<CheckProgress> {
       int64_t depth = cast<IntegerAttr>(e.ring.getDefiningOp<RingOp>().getDepth()).getInt();
       int64_t s = p.slot(e.ring, done(p, Event::Begin)) - depth;
       auto released = [&](Player &o) { return !o.gets.contains(e.ring) || o.past(e.ring, s, done(o, Event::Release)); };
-      if (s >= 0 && !all(released)) return false;
+      if (s >= 0 && !all(released))
+        return false;
     } else if (e.kind == Event::Get) {
       int64_t s = p.slot(e.ring, done(p, Event::Get));
       auto put = [&](Player &o) { return !o.puts.contains(e.ring) || o.past(e.ring, s, done(o, Event::Publish)); };
-      if (!all(put)) return false;
+      if (!all(put))
+        return false;
     } else if (e.kind == Event::Enter) { // after the copy before it, the first one after the last one's turn before
       int64_t n = done(p, Event::Enter);
       auto passed = [&](Player &o) { return o.role != p.role || done(o, Event::Leave) >= n + (o.copy < p.copy); };
-      if (!all(passed)) return false;
+      if (!all(passed))
+        return false;
     }
     ++p.done[{e.kind, r}];
     ++p.next;
@@ -147,7 +160,8 @@ struct CheckProgress : tile::impl::CheckProgressPassBase<CheckProgress> {
     std::map<std::pair<Operation *, bool>, int64_t> total;
     for (Player &p : players)
       for (bool put : {true, false}) {
-        if (!(put ? p.puts : p.gets).contains(ring.getRing())) continue;
+        if (!(put ? p.puts : p.gets).contains(ring.getRing()))
+          continue;
         int64_t n = p.done[{put ? Event::Publish : Event::Release, ring.getRing().getAsOpaquePointer()}];
         int64_t &t = total[{p.role, put}];
         t = p.shared.contains(ring.getRing()) ? t + n : n;
@@ -191,10 +205,12 @@ struct CheckProgress : tile::impl::CheckProgressPassBase<CheckProgress> {
                                             : e.kind == Event::Begin ? "a slot to be released"
                                                                      : "its turn");
       }
-    if (stuck) return failure();
+    if (stuck)
+      return failure();
     WalkResult balanced = kernel.walk(
         [&](RingOp ring) { return WalkResult(checkBalance(ring, players, *diag.getUnderlyingDiagnostic())); });
-    if (balanced.wasInterrupted()) return failure();
+    if (balanced.wasInterrupted())
+      return failure();
     diag.abandon();
     return success();
   }
@@ -203,7 +219,8 @@ struct CheckProgress : tile::impl::CheckProgressPassBase<CheckProgress> {
                                                       {5, 0, 3, 7}, {4, 2, 0, 6}, {1, 4, 3, 2, 0, 1}};
     for (auto kernel : getOperation().getOps<KernelOp>())
       for (ArrayRef<int64_t> lengths : chunks)
-        if (failed(play(kernel, lengths))) return signalPassFailure();
+        if (failed(play(kernel, lengths)))
+          return signalPassFailure();
   }
 };
 } // namespace

@@ -1,4 +1,5 @@
-// tile-insert-fences: what products and bulk copies read was written by the generic proxy; what other warps read, by this one.
+// tile-insert-fences: what products and bulk copies read was written by the generic proxy; what other warps read, by
+// this one.
 #include "compiler/tile/Passes.h"
 #include "dialects/tile/Tile.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -16,27 +17,31 @@ struct InsertFences : tile::impl::InsertFencesPassBase<InsertFences> {
     for (Operation *user : ring.getUsers())
       if (auto get = dyn_cast<GetOp>(user))
         for (Value buf : get.getBufs())
-          if (llvm::any_of(buf.getUsers(), llvm::IsaPred<MmaOp, CopyOutOp>)) return true;
+          if (llvm::any_of(buf.getUsers(), llvm::IsaPred<MmaOp, CopyOutOp>))
+            return true;
     return false;
   }
   static void fence(PutOp put) {
     bool writes = put.walk([](Operation *op) {
                        return isa<WriteOp, WriteBlocksOp>(op) ? WalkResult::interrupt() : WalkResult::advance();
-                     }).wasInterrupted();
-    if (!writes || !readByAsyncProxy(put.getRing()) || isa<RoleOp>(put.getRing().getDefiningOp()->getParentOp())) return;
+                     })
+                      .wasInterrupted();
+    if (!writes || !readByAsyncProxy(put.getRing()) || isa<RoleOp>(put.getRing().getDefiningOp()->getParentOp()))
+      return;
     OpBuilder b = OpBuilder::atBlockEnd(&put.getBody().front());
     FenceOp::create(b, put.getLoc());
   }
 
   // A role's own ring is published by the barrier in its get: the fence stands there, off the path between products.
   static void fence(GetOp get) {
-    if (!isa<RoleOp>(get.getRing().getDefiningOp()->getParentOp()) || !readByAsyncProxy(get.getRing())) return;
+    if (!isa<RoleOp>(get.getRing().getDefiningOp()->getParentOp()) || !readByAsyncProxy(get.getRing()))
+      return;
     OpBuilder b(get);
     FenceOp::create(b, get.getLoc());
   }
 
-  // Scratch rows are written by their own warp and read by others. Between turns of the loop around, whoever reads is ahead of
-  // whoever writes: the scan starts as if others' rows had just been read.
+  // Scratch rows are written by their own warp and read by others. Between turns of the loop around, whoever reads is
+  // ahead of whoever writes: the scan starts as if others' rows had just been read.
   static void synchronise(PerWarpOp region) {
     bool written = false, read = true;
     for (Operation &op : region.getBody().front()) {

@@ -35,18 +35,25 @@ struct Instantiate : tile::impl::InstantiatePassBase<Instantiate> {
             value = b.getI64IntegerAttr(n);
           given.erase(it);
         }
-        if (!value) return param.emitError("parameter '") << name << "' has no value";
+        if (auto other = dyn_cast_or_null<StringAttr>(value)) { // the value of a parameter before it
+          auto it = env.find(other.str());
+          value = it == env.end() ? Attribute() : it->second;
+        }
+        if (!value)
+          return param.emitError("parameter '") << name << "' has no value";
         if (param.getChoicesAttr() && !llvm::is_contained(param.getChoicesAttr().getValue(), value))
           return param.emitError("parameter '")
                  << name << "' expected one of " << param.getChoicesAttr() << ", got " << value;
         env[name] = value;
       } else if (auto let = dyn_cast<LetOp>(op)) {
         auto v = evaluate(let.getValue(), env);
-        if (failed(v)) return let.emitError("'") << let.getSymName() << "' is not a whole number for these parameters";
+        if (failed(v))
+          return let.emitError("'") << let.getSymName() << "' is not a whole number for these parameters";
         env[let.getSymName().str()] = b.getI64IntegerAttr(*v);
       } else if (auto require = dyn_cast<RequireOp>(op)) {
         auto v = evaluate(require.getCond(), env);
-        if (failed(v) || !*v) return require.emitError(require.getMessage());
+        if (failed(v) || !*v)
+          return require.emitError(require.getMessage());
       }
     }
     for (auto &[name, value] : given)
@@ -56,7 +63,8 @@ struct Instantiate : tile::impl::InstantiatePassBase<Instantiate> {
 
   LogicalResult instantiate(TemplateOp t) {
     Values env;
-    if (failed(bind(t, env))) return failure();
+    if (failed(bind(t, env)))
+      return failure();
     AttrTypeReplacer replacer;
     LogicalResult ok = success();
     replacer.addReplacement([&](ExprAttr e) -> std::optional<Attribute> {
@@ -70,7 +78,8 @@ struct Instantiate : tile::impl::InstantiatePassBase<Instantiate> {
     replacer.addReplacement(
         [&](DTypeType d) -> std::optional<Type> { return cast<TypeAttr>(env.at(d.getName().str())).getValue(); });
     replacer.recursivelyReplaceElementsIn(t, true, false, true);
-    if (failed(ok)) return failure();
+    if (failed(ok))
+      return failure();
 
     // Inline procedures first: they may contain selections of their own.
     SmallVector<CallOp> calls;
@@ -130,7 +139,8 @@ struct Instantiate : tile::impl::InstantiatePassBase<Instantiate> {
     });
     for (auto kernel : llvm::make_early_inc_range(t.getBody().getOps<KernelOp>())) {
       kernel.walk([](RingOp ring) {
-        if (ring->use_empty()) ring.erase();
+        if (ring->use_empty())
+          ring.erase();
       });
       SmallVector<NamedAttribute> parameters;
       for (auto &[name, value] : env)
@@ -145,7 +155,8 @@ struct Instantiate : tile::impl::InstantiatePassBase<Instantiate> {
 
   void runOnOperation() override {
     for (auto t : llvm::make_early_inc_range(getOperation().getOps<TemplateOp>()))
-      if (failed(instantiate(t))) return signalPassFailure();
+      if (failed(instantiate(t)))
+        return signalPassFailure();
   }
 };
 } // namespace

@@ -38,12 +38,14 @@ struct NumberWaits : tile::impl::NumberWaitsPassBase<NumberWaits> {
       // Accumulators in tensor memory are ordered by their ring, not by waits.
       if (auto mma = dyn_cast<MmaOp>(op); mma && isa<FragType>(mma.getD().getType().getValue()))
         inFlight.push_back(mma);
-      if (auto wait = dyn_cast<WaitOp>(op)) number(wait, inFlight);
+      if (auto wait = dyn_cast<WaitOp>(op))
+        number(wait, inFlight);
       if (auto loop = dyn_cast<scf::ForOp>(op)) {
         // The same holds for what an iteration peeled off leaves to the loop.
         OpBuilder before(loop);
         for (OpOperand &o : loop.getInitArgsMutable())
-          if (isa<PendingType>(o.get().getType()) && issuer(o.get())) o.set(drain(before, o.get(), inFlight));
+          if (isa<PendingType>(o.get().getType()) && issuer(o.get()))
+            o.set(drain(before, o.get(), inFlight));
         if (!inFlight.empty())
           return loop.emitOpError("entered with a product in flight").attachNote(inFlight[0].getLoc()) << "issued here";
         // ptxas serialises products in flight across a back-edge: close the ones the loop carries.
@@ -55,14 +57,16 @@ struct NumberWaits : tile::impl::NumberWaitsPassBase<NumberWaits> {
             o.set(ReadyOp::create(b, o.get().getLoc(), wait.getValue()));
           }
         SmallVector<MmaOp> inside;
-        if (failed(number(*loop.getBody(), inside))) return failure();
+        if (failed(number(*loop.getBody(), inside)))
+          return failure();
         if (!inside.empty())
           return inside[0].emitOpError("is still in flight at the loop's back-edge and is not carried");
         continue;
       }
       for (Region &r : op.getRegions())
         for (Block &inner : r)
-          if (failed(number(inner, inFlight))) return failure();
+          if (failed(number(inner, inFlight)))
+            return failure();
     }
     return success();
   }
@@ -71,7 +75,8 @@ struct NumberWaits : tile::impl::NumberWaitsPassBase<NumberWaits> {
       SmallVector<MmaOp> inFlight;
       return WalkResult(number(role.getBody().front(), inFlight));
     });
-    if (r.wasInterrupted()) signalPassFailure();
+    if (r.wasInterrupted())
+      signalPassFailure();
   }
 };
 } // namespace

@@ -30,11 +30,12 @@ struct TileOptions : PassPipelineOptions<TileOptions> {
 
 void tile::registerTilePipeline() {
   registerTilePasses();
-  PassPipelineRegistration<TileOptions>("tile-pipeline", "the whole tile phase", [](OpPassManager &pm, const TileOptions &o) {
-    PipelineOptions options;
-    options.values.assign(o.values.begin(), o.values.end());
-    options.registers = o.registers;
-    options.shared = o.shared;
-    buildTilePipeline(pm, options);
-  });
+  PassPipelineRegistration<TileOptions>("tile-pipeline", "the whole tile phase",
+                                        [](OpPassManager &pm, const TileOptions &o) {
+                                          PipelineOptions options;
+                                          options.values.assign(o.values.begin(), o.values.end());
+                                          options.registers = o.registers;
+                                          options.shared = o.shared;
+                                          buildTilePipeline(pm, options);
+                                        });
 }

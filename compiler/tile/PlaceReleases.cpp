@@ -15,7 +15,8 @@ namespace tile {
 namespace {
 bool inShare(Operation *op) {
   for (auto f = op->getParentOfType<scf::ForOp>(); f; f = f->getParentOfType<scf::ForOp>())
-    if (f.getLowerBound().getDefiningOp<ShareOp>()) return true;
+    if (f.getLowerBound().getDefiningOp<ShareOp>())
+      return true;
   return false;
 }
 
@@ -24,7 +25,8 @@ struct PlaceReleases : tile::impl::PlaceReleasesPassBase<PlaceReleases> {
 
   void retire(Block &block, SmallVector<MmaOp> &inFlight) {
     for (Operation &op : block) {
-      if (auto mma = dyn_cast<MmaOp>(op)) inFlight.push_back(mma);
+      if (auto mma = dyn_cast<MmaOp>(op))
+        inFlight.push_back(mma);
       if (auto wait = dyn_cast<WaitOp>(op))
         if (auto leaves = wait->getAttrOfType<IntegerAttr>("leaves")) {
           size_t n = inFlight.size() - leaves.getInt();
@@ -43,24 +45,32 @@ struct PlaceReleases : tile::impl::PlaceReleasesPassBase<PlaceReleases> {
     Block *block = release->getBlock();
     GetOp get;
     for (Operation *op = release->getPrevNode(); op && !get; op = op->getPrevNode())
-      if (auto g = dyn_cast<GetOp>(op); g && g.getRing() == release.getRing()) get = g;
-    if (!get) return release.emitOpError("expected the get of its slot before it in the same block");
+      if (auto g = dyn_cast<GetOp>(op); g && g.getRing() == release.getRing())
+        get = g;
+    if (!get)
+      return release.emitOpError("expected the get of its slot before it in the same block");
     Operation *last = release;
     SmallVector<Value> bufs(get.getBufs());
     for (size_t i = 0; i < bufs.size(); ++i)
       for (Operation *user : bufs[i].getUsers()) {
-        if (auto sub = dyn_cast<SubOp>(user)) bufs.push_back(sub.getBox());
-        if (!isa<MmaOp>(user)) continue;
+        if (auto sub = dyn_cast<SubOp>(user))
+          bufs.push_back(sub.getBox());
+        if (!isa<MmaOp>(user))
+          continue;
         Operation *wait = retiredBy.lookup(user);
         wait = wait ? block->findAncestorOpInBlock(*wait) : nullptr;
-        if (!wait) return release.emitOpError("reads its slot in a product that is not waited for in this block");
-        if (last->isBeforeInBlock(wait)) last = wait;
+        if (!wait)
+          return release.emitOpError("reads its slot in a product that is not waited for in this block");
+        if (last->isBeforeInBlock(wait))
+          last = wait;
       }
-    if (last != release) release->moveAfter(last);
+    if (last != release)
+      release->moveAfter(last);
     return success();
   }
 
-  // Arrivals that complete a phase: one a warp, of every warp that touches the slot; one of the thread that issues bulk copies.
+  // Arrivals that complete a phase: one a warp, of every warp that touches the slot; one of the thread that issues bulk
+  // copies.
   LogicalResult count(RingOp ring) {
     int64_t full = 0, empty = 0, bytes = 0;
     SetVector<Operation *> getters;
@@ -71,11 +81,14 @@ struct PlaceReleases : tile::impl::PlaceReleasesPassBase<PlaceReleases> {
         int64_t writers = put->getParentOfType<OneWarpOp>() ? 1 : intOf(role.getWarps());
         int64_t copied = 0;
         put.walk([&](CopyInOp c) { copied += bufferBytes(cast<BufType>(c.getBuf().getType())); });
-        if (copied && writers != 1) return put.emitOpError("copies from a role's warps together, expected tile.one_warp around it");
-        if (full && (full != writers || bytes != copied)) return put.emitOpError("fills a slot otherwise than another put of the ring");
+        if (copied && writers != 1)
+          return put.emitOpError("copies from a role's warps together, expected tile.one_warp around it");
+        if (full && (full != writers || bytes != copied))
+          return put.emitOpError("fills a slot otherwise than another put of the ring");
         full = writers, bytes = copied;
       }
-      if (isa<GetOp>(user) && getters.insert(role)) empty += intOf(role.getWarps()) * copies;
+      if (isa<GetOp>(user) && getters.insert(role))
+        empty += intOf(role.getWarps()) * copies;
     }
     OpBuilder b(ring);
     ring->setAttr("full_count", b.getI64IntegerAttr(full));
@@ -91,11 +104,14 @@ struct PlaceReleases : tile::impl::PlaceReleasesPassBase<PlaceReleases> {
       SmallVector<ReleaseOp> releases;
       role.walk([&](ReleaseOp op) { releases.push_back(op); });
       for (ReleaseOp op : releases)
-        if (failed(place(op))) return WalkResult::interrupt();
+        if (failed(place(op)))
+          return WalkResult::interrupt();
       return WalkResult::advance();
     });
-    if (!r.wasInterrupted()) r = getOperation().walk([&](RingOp ring) { return WalkResult(count(ring)); });
-    if (r.wasInterrupted()) signalPassFailure();
+    if (!r.wasInterrupted())
+      r = getOperation().walk([&](RingOp ring) { return WalkResult(count(ring)); });
+    if (r.wasInterrupted())
+      signalPassFailure();
   }
 };
 } // namespace

@@ -20,7 +20,8 @@ struct PlaceRoles : tile::impl::PlaceRolesPassBase<PlaceRoles> {
     for (int64_t w = 0; w < intOf(role.getWarps()); ++w) {
       int64_t work = 0;
       role.walk([&](BlockMmaOp op) { work += w - int64_t(op.getI() + op.getJ()) >= 0; });
-      if (work < least) best = w, least = work;
+      if (work < least)
+        best = w, least = work;
     }
     return best;
   }
@@ -46,8 +47,10 @@ struct PlaceRoles : tile::impl::PlaceRolesPassBase<PlaceRoles> {
       warp += warps * copies;
       total += warps * copies * 32 * regs;
     }
-    if (warp > 32) return kernel.emitError("roles need ") << warp << " warps, a block has 32";
-    if (barrier > 16) return kernel.emitError("roles need ") << barrier << " named barriers, a block has 16";
+    if (warp > 32)
+      return kernel.emitError("roles need ") << warp << " warps, a block has 32";
+    if (barrier > 16)
+      return kernel.emitError("roles need ") << barrier << " named barriers, a block has 16";
     if (total > registers)
       return kernel.emitError("roles need ") << total << " registers, the SM has " << int64_t(registers);
     kernel->setAttr("threads", b.getI64IntegerAttr(warp * 32));
@@ -55,7 +58,8 @@ struct PlaceRoles : tile::impl::PlaceRolesPassBase<PlaceRoles> {
   }
   void runOnOperation() override {
     for (auto kernel : getOperation().getOps<KernelOp>())
-      if (failed(place(kernel))) return signalPassFailure();
+      if (failed(place(kernel)))
+        return signalPassFailure();
   }
 };
 } // namespace

@@ -31,7 +31,8 @@ struct PlanMemory : tile::impl::PlanMemoryPassBase<PlanMemory> {
       if (auto get = dyn_cast<GetOp>(user))
         for (Value buf : get.getBufs())
           for (Operation *reader : buf.getUsers())
-            if (auto mma = dyn_cast<MmaOp>(reader); mma && mma.getLower()) return true;
+            if (auto mma = dyn_cast<MmaOp>(reader); mma && mma.getLower())
+              return true;
     return false;
   }
 
@@ -45,16 +46,19 @@ struct PlanMemory : tile::impl::PlanMemoryPassBase<PlanMemory> {
     int64_t depth = intOf(ring.getDepth());
     ring->setAttr("slot", b.getI64IntegerAttr(slot));
     ring->setAttr("offset", b.getI64IntegerAttr(take(copiesOf(ring) * depth * slot, alignment)));
-    if (readLower(ring)) ring->setAttr("zeroed", b.getUnitAttr());
+    if (readLower(ring))
+      ring->setAttr("zeroed", b.getUnitAttr());
   }
 
-  // The rows of all scratch buffers that belong to one warp lie together: until it has published them it may use them as it likes.
+  // The rows of all scratch buffers that belong to one warp lie together: until it has published them it may use them
+  // as it likes.
   void placeScratch(RoleOp role) {
     OpBuilder b(role);
     SmallVector<ScratchOp> all;
     role.walk([&](ScratchOp s) { all.push_back(s); });
     bool solves = role.walk([](SolveBlocksOp) { return WalkResult::interrupt(); }).wasInterrupted();
-    if (all.empty() && !solves) return;
+    if (all.empty() && !solves)
+      return;
     int64_t bytes = std::max<int64_t>(all.size() * blockBytes, solves ? solveBytes : 0);
     int64_t offset = take(bytes * intOf(role.getWarps()) * intOf(role.getCopies()), 128);
     role->setAttr("scratch", b.getI64IntegerAttr(offset));
@@ -69,34 +73,41 @@ struct PlanMemory : tile::impl::PlanMemoryPassBase<PlanMemory> {
       auto loop = user->getParentOfType<scf::ForOp>();
       int64_t copies = copiesOf(user), depth = intOf(ring.getDepth());
       if (loop && loop.getLowerBound().getDefiningOp<ShareOp>() && copies > depth)
-        return ring.emitOpError("expected a slot for each of ") << copies << " copies that take turns, got depth " << depth;
+        return ring.emitOpError("expected a slot for each of ")
+               << copies << " copies that take turns, got depth " << depth;
     }
     return success();
   }
 
   LogicalResult plan(KernelOp kernel) {
     next = 0;
-    if (!kernel->hasAttr("threads")) return kernel.emitError("expected tile-place-roles before tile-plan-memory");
+    if (!kernel->hasAttr("threads"))
+      return kernel.emitError("expected tile-place-roles before tile-plan-memory");
     OpBuilder b(kernel);
     SmallVector<RingOp> rings;
     kernel.walk([&](RingOp r) { rings.push_back(r); });
     for (RingOp r : rings)
-      if (failed(checkTurns(r))) return failure();
+      if (failed(checkTurns(r)))
+        return failure();
     for (RingOp r : rings) // tiles first: they need the coarsest alignment
-      if (bufferAlignment(cast<BufType>(cast<RingType>(r.getRing().getType()).getSlot()[0])) > 16) placeRing(r);
+      if (bufferAlignment(cast<BufType>(cast<RingType>(r.getRing().getType()).getSlot()[0])) > 16)
+        placeRing(r);
     for (auto role : kernel.getBody().getOps<RoleOp>())
       placeScratch(role);
     for (RingOp r : rings)
-      if (!r->hasAttr("offset")) placeRing(r);
+      if (!r->hasAttr("offset"))
+        placeRing(r);
     for (RingOp r : rings) {
-      if (isa<RoleOp>(r->getParentOp())) continue; // ordered by named barriers and bulk groups
+      if (isa<RoleOp>(r->getParentOp()))
+        continue; // ordered by named barriers and bulk groups
       int64_t depth = intOf(r.getDepth());
       r->setAttr("full", b.getI64IntegerAttr(take(8 * depth, 8)));
       r->setAttr("empty", b.getI64IntegerAttr(take(8 * depth, 8)));
     }
     if (kernel.walk([](PrimeOp) { return WalkResult::interrupt(); }).wasInterrupted())
       kernel->setAttr("zeros", b.getI64IntegerAttr(take(zeroBytes, 128)));
-    kernel->setAttr("records", b.getI64IntegerAttr(take(recordBytes * kernel->getAttrOfType<IntegerAttr>("threads").getInt() / 32, 16)));
+    kernel->setAttr("records", b.getI64IntegerAttr(take(
+                                   recordBytes * kernel->getAttrOfType<IntegerAttr>("threads").getInt() / 32, 16)));
     if (next > shared)
       return kernel.emitError("rings and scratch need ")
              << next << " bytes of shared memory, a block has " << int64_t(shared);
@@ -105,7 +116,8 @@ struct PlanMemory : tile::impl::PlanMemoryPassBase<PlanMemory> {
   }
   void runOnOperation() override {
     for (auto kernel : getOperation().getOps<KernelOp>())
-      if (failed(plan(kernel))) return signalPassFailure();
+      if (failed(plan(kernel)))
+        return signalPassFailure();
   }
 };
 } // namespace

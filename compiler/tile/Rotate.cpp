@@ -33,10 +33,12 @@ bool carriesMatrix(scf::ForOp loop) {
 struct Rotate : tile::impl::RotatePassBase<Rotate> {
   FailureOr<Deferred> analyse(DeferOp defer) {
     auto loop = dyn_cast<scf::ForOp>(defer->getParentOp());
-    if (!loop) return defer.emitOpError("expected a loop around it");
+    if (!loop)
+      return defer.emitOpError("expected a loop around it");
     SmallVector<ResumeOp> resumes;
     loop.walk([&](ResumeOp r) {
-      if (r.getName() == defer.getName()) resumes.push_back(r);
+      if (r.getName() == defer.getName())
+        resumes.push_back(r);
     });
     if (resumes.size() != 1 || !loop.getBody()->findAncestorOpInBlock(*resumes[0])->isBeforeInBlock(defer))
       return defer.emitOpError("expected one tile.resume of this name before it in the loop");
@@ -52,10 +54,11 @@ struct Rotate : tile::impl::RotatePassBase<Rotate> {
     return d;
   }
 
-  // What a capture is before the first iteration. Only where deferred work runs without a test does it matter: a product that has
-  // finished, and a chunk without rows, of which nothing is copied.
+  // What a capture is before the first iteration. Only where deferred work runs without a test does it matter: a
+  // product that has finished, and a chunk without rows, of which nothing is copied.
   FailureOr<Value> neutral(OpBuilder &b, scf::ForOp loop, Value capture, bool tested) {
-    if (tested) return Value(UndefOp::create(b, capture.getLoc(), capture.getType()));
+    if (tested)
+      return Value(UndefOp::create(b, capture.getLoc(), capture.getType()));
     if (auto pending = dyn_cast<PendingType>(capture.getType())) {
       Value zero = FillOp::create(b, capture.getLoc(), pending.getValue(), b.getF32FloatAttr(0));
       return Value(ReadyOp::create(b, capture.getLoc(), PrimeOp::create(b, capture.getLoc(), zero)));
@@ -65,8 +68,9 @@ struct Rotate : tile::impl::RotatePassBase<Rotate> {
     return emitError(capture.getLoc(), "is captured by deferred work and has no value before the first iteration");
   }
 
-  // Deferred work stands at its resume and behind the loop, its captures travel with the loop. A loop that carries matrices runs it
-  // from the first iteration on, without a branch between products; elsewhere a test keeps it off the first.
+  // Deferred work stands at its resume and behind the loop, its captures travel with the loop. A loop that carries
+  // matrices runs it from the first iteration on, without a branch between products; elsewhere a test keeps it off the
+  // first.
   LogicalResult rotate(scf::ForOp loop, MutableArrayRef<Deferred> work) {
     IRRewriter b(loop);
     bool tested = !carriesMatrix(loop);
@@ -74,12 +78,14 @@ struct Rotate : tile::impl::RotatePassBase<Rotate> {
     for (Deferred &d : work)
       for (Value v : d.captures) {
         auto init = neutral(b, loop, v, tested);
-        if (failed(init)) return failure();
+        if (failed(init))
+          return failure();
         inits.push_back(*init);
         yielded.push_back(v);
       }
     for (OpOperand &o : loop.getInitArgsMutable())
-      if (!tested && isa<FragType>(o.get().getType())) o.set(PrimeOp::create(b, loop.getLoc(), o.get()));
+      if (!tested && isa<FragType>(o.get().getType()))
+        o.set(PrimeOp::create(b, loop.getLoc(), o.get()));
     unsigned old = loop.getNumResults();
     auto yields = [&](OpBuilder &, Location, ArrayRef<BlockArgument>) { return yielded; };
     auto next = cast<scf::ForOp>(*loop.replaceWithAdditionalYields(b, inits, false, yields));
@@ -92,8 +98,8 @@ struct Rotate : tile::impl::RotatePassBase<Rotate> {
       b.setInsertionPointAfter(end);
       Block *block = end->getBlock();
       Operation *behind = end->getNextNode();
-      Value some = tested ? Value(arith::CmpIOp::create(b, loop.getLoc(), arith::CmpIPredicate::slt, next.getLowerBound(),
-                                                        next.getUpperBound()))
+      Value some = tested ? Value(arith::CmpIOp::create(b, loop.getLoc(), arith::CmpIPredicate::slt,
+                                                        next.getLowerBound(), next.getUpperBound()))
                           : Value();
       OneWarpOp byOneWarp;
       if (d.byOneWarp) {
@@ -114,10 +120,12 @@ struct Rotate : tile::impl::RotatePassBase<Rotate> {
   static Value differs(OpBuilder &b, scf::ForOp loop) {
     if (loop.getLowerBound().getDefiningOp<ShareOp>()) // which begins below the step
       return arith::CmpIOp::create(b, loop.getLoc(), arith::CmpIPredicate::sge, loop.getInductionVar(), loop.getStep());
-    return arith::CmpIOp::create(b, loop.getLoc(), arith::CmpIPredicate::ne, loop.getInductionVar(), loop.getLowerBound());
+    return arith::CmpIOp::create(b, loop.getLoc(), arith::CmpIPredicate::ne, loop.getInductionVar(),
+                                 loop.getLowerBound());
   }
   static void place(OpBuilder &b, Deferred &d, ValueRange captures, Value test) {
-    if (test) b.setInsertionPointToStart(scf::IfOp::create(b, d.defer.getLoc(), test, false).thenBlock());
+    if (test)
+      b.setInsertionPointToStart(scf::IfOp::create(b, d.defer.getLoc(), test, false).thenBlock());
     IRMapping map;
     map.map(d.captures.getArrayRef(), captures);
     for (Operation &op : d.defer.getBody().front())
@@ -128,13 +136,16 @@ struct Rotate : tile::impl::RotatePassBase<Rotate> {
     llvm::MapVector<Operation *, SmallVector<Deferred>> loops;
     WalkResult r = getOperation().walk([&](DeferOp d) {
       auto work = analyse(d);
-      if (failed(work)) return WalkResult::interrupt();
+      if (failed(work))
+        return WalkResult::interrupt();
       loops[d->getParentOp()].push_back(*work);
       return WalkResult::advance();
     });
-    if (r.wasInterrupted()) return signalPassFailure();
+    if (r.wasInterrupted())
+      return signalPassFailure();
     for (auto &[op, work] : loops)
-      if (failed(rotate(cast<scf::ForOp>(op), work))) return signalPassFailure();
+      if (failed(rotate(cast<scf::ForOp>(op), work)))
+        return signalPassFailure();
   }
 };
 } // namespace

@@ -16,8 +16,10 @@ ParseResult KernelOp::parse(OpAsmParser &p, OperationState &s) {
       p.parseOptionalAttrDictWithKeyword(s.attributes))
     return failure();
   Region &body = *s.addRegion();
-  if (p.parseRegion(body, args)) return failure();
-  if (body.empty()) body.emplaceBlock(); // `{}` is a kernel that does nothing
+  if (p.parseRegion(body, args))
+    return failure();
+  if (body.empty())
+    body.emplaceBlock(); // `{}` is a kernel that does nothing
   return success();
 }
 void KernelOp::print(OpAsmPrinter &p) {
@@ -53,7 +55,8 @@ static LogicalResult verifyMap(KernelOp op, DictionaryAttr entry) {
   if (!element || !llvm::is_contained({"bf16", "f16", "f32"}, element.getValue()))
     return op.emitOpError("expected element bf16, f16 or f32 of a map, got ") << entry;
   for (StringRef key : {"columns", "box_columns", "box_rows"})
-    if (auto value = entry.getAs<IntegerAttr>(key); !value || value.getInt() <= 0 || (key != "columns" && value.getInt() > 256))
+    if (auto value = entry.getAs<IntegerAttr>(key);
+        !value || value.getInt() <= 0 || (key != "columns" && value.getInt() > 256))
       return op.emitOpError("expected ") << key << " of a map, in 1..256 for a box, got " << entry;
   return success();
 }
@@ -62,12 +65,14 @@ static LogicalResult verifyParameter(KernelOp op, BlockArgument argument, Attrib
   auto entry = dyn_cast<DictionaryAttr>(attribute);
   auto text = [&](StringRef key) { return entry ? entry.getAs<StringAttr>(key) : StringAttr(); };
   StringAttr kind = text("kind"), name = text("name");
-  if (!kind || !name) return op.emitOpError("expected kind and name in an entry of params, got ") << attribute;
+  if (!kind || !name)
+    return op.emitOpError("expected kind and name in an entry of params, got ") << attribute;
   Type type = parameterType(kind.getValue(), name.getValue(), op.getContext());
-  if (!type) return op.emitOpError("expected a known kind or batch field in params, got ") << entry;
+  if (!type)
+    return op.emitOpError("expected a known kind or batch field in params, got ") << entry;
   if (type != argument.getType())
-    return op.emitOpError("expected argument #") << argument.getArgNumber() << " of type " << type << " for " << entry << ", got "
-                                                 << argument.getType();
+    return op.emitOpError("expected argument #")
+           << argument.getArgNumber() << " of type " << type << " for " << entry << ", got " << argument.getType();
   if (kind.getValue() == "stride" && !entry.getAs<IntegerAttr>("axis"))
     return op.emitOpError("expected the axis of a stride, got ") << entry;
   return kind.getValue() == "map" ? verifyMap(op, entry) : success();
@@ -78,7 +83,8 @@ LogicalResult KernelOp::verifyRegions() {
     return emitOpError("expected one entry of params for each of ")
            << getBody().getNumArguments() << " arguments, got " << getParams().size();
   for (auto [argument, entry] : llvm::zip(getBody().getArguments(), getParams()))
-    if (failed(verifyParameter(*this, argument, entry))) return failure();
+    if (failed(verifyParameter(*this, argument, entry)))
+      return failure();
   if (getThreads() % 128 || !getThreads() || getThreads() > 1024)
     return emitOpError("expected whole warpgroups, at most 1024 threads, got ") << getThreads();
   return success();
@@ -91,7 +97,8 @@ LogicalResult MaxRegistersOp::verify() {
 
 //===-- synchronisation -------------------------------------------------------===//
 static LogicalResult verifyNamedBarrier(Operation *op, int64_t id, int64_t threads) {
-  if (id < 0 || id > 15) return op->emitOpError("expected a barrier in 0..15, got ") << id;
+  if (id < 0 || id > 15)
+    return op->emitOpError("expected a barrier in 0..15, got ") << id;
   if (threads % 32 || threads <= 0 || threads > 1024)
     return op->emitOpError("expected whole warps, at most 1024 threads, got ") << threads;
   return success();
@@ -109,19 +116,22 @@ LogicalResult BulkStoreOp::verify() { return verifyRank(*this, getCoords().size(
 //===-- products ----------------------------------------------------------------===//
 LogicalResult WgmmaOp::verify() {
   int64_t n = getN();
-  if (n % 8 || n < 8 || n > 256) return emitOpError("expected n a multiple of 8 up to 256, got ") << n;
+  if (n % 8 || n < 8 || n > 256)
+    return emitOpError("expected n a multiple of 8 up to 256, got ") << n;
   if (int64_t(getD().size()) != n / 2)
     return emitOpError("expected ") << n / 2 << " accumulator registers, got " << getD().size();
   if (!getAcc().empty() && getAcc().size() != getD().size())
     return emitOpError("expected an accumulator of ") << getD().size() << " registers, got " << getAcc().size();
   if (getADesc() ? !getA().empty() : getA().size() != 4)
     return emitOpError("expected A as four registers or as a descriptor");
-  if (!getADesc() && getTransA()) return emitOpError("cannot transpose an operand held in registers");
+  if (!getADesc() && getTransA())
+    return emitOpError("cannot transpose an operand held in registers");
   return success();
 }
 LogicalResult MmaOp::verify() {
   if (!(getA().size() == 4 && getB().size() == 2) && !(getA().size() == 2 && getB().size() == 1))
-    return emitOpError("expected 4 and 2 or 2 and 1 operand registers, got ") << getA().size() << " and " << getB().size();
+    return emitOpError("expected 4 and 2 or 2 and 1 operand registers, got ")
+           << getA().size() << " and " << getB().size();
   return getC().size() == 4 ? success() : emitOpError("expected 4 accumulator registers, got ") << getC().size();
 }
 
@@ -129,12 +139,16 @@ LogicalResult MmaOp::verify() {
 static LogicalResult verifyVector(Operation *op, TypeRange types, bool narrow = false) {
   size_t n = types.size();
   if (narrow) {
-    if (n != 1 || !types[0].isInteger(32)) return op->emitOpError("expected one i32 for a narrow access");
+    if (n != 1 || !types[0].isInteger(32))
+      return op->emitOpError("expected one i32 for a narrow access");
     return success();
   }
-  if (n != 1 && n != 2 && n != 4) return op->emitOpError("expected 1, 2 or 4 registers, got ") << n;
-  if (!llvm::all_equal(types)) return op->emitOpError("expected registers of one type");
-  if (n * types[0].getIntOrFloatBitWidth() > 128) return op->emitOpError("expected at most 16 bytes, got ") << n << " of " << types[0];
+  if (n != 1 && n != 2 && n != 4)
+    return op->emitOpError("expected 1, 2 or 4 registers, got ") << n;
+  if (!llvm::all_equal(types))
+    return op->emitOpError("expected registers of one type");
+  if (n * types[0].getIntOrFloatBitWidth() > 128)
+    return op->emitOpError("expected at most 16 bytes, got ") << n << " of " << types[0];
   return success();
 }
 LogicalResult LdmatrixOp::verify() { return verifyVector(*this, getValues().getTypes()); }

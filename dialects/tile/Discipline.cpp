@@ -10,17 +10,21 @@ static bool isElementType(StringRef name) { return name == "bf16" || name == "f1
 LogicalResult TemplateOp::verifyRegions() {
   DenseMap<StringAttr, bool> declared;
   for (Operation &op : getBody().front())
-    if (isa<ParamOp, LetOp>(op)) declared[mlir::SymbolTable::getSymbolName(&op)] = true;
+    if (isa<ParamOp, LetOp>(op))
+      declared[mlir::SymbolTable::getSymbolName(&op)] = true;
   LogicalResult ok = success();
   walk([&](Operation *op) {
-    if (op == getOperation()) return;
+    if (op == getOperation())
+      return;
     AttrTypeWalker walker;
     auto check = [&](StringAttr name) {
-      if (declared.contains(name) || isElementType(name.getValue())) return;
+      if (declared.contains(name) || isElementType(name.getValue()))
+        return;
       ok = op->emitOpError("uses undeclared parameter '") << name.getValue() << "'";
     };
     walker.addWalk([&](ExprAttr e) {
-      if (e.getOp() == "ref") check(cast<StringAttr>(e.getArgs()[0]));
+      if (e.getOp() == "ref")
+        check(cast<StringAttr>(e.getArgs()[0]));
     });
     walker.addWalk([&](DTypeType t) { check(t.getName()); });
     walker.walk(op->getAttrDictionary());
@@ -38,12 +42,17 @@ LogicalResult KernelOp::verifyRegions() {
     SetVector<Operation *> putters, getters;
     for (Operation *user : ring->getUsers()) {
       Operation *role = user->getParentOfType<RoleOp>();
-      if (isa<PutOp>(user)) putters.insert(role);
-      if (isa<GetOp>(user)) getters.insert(role);
+      if (isa<PutOp>(user))
+        putters.insert(role);
+      if (isa<GetOp>(user))
+        getters.insert(role);
     }
-    if (llvm::any_of(ring->getUsers(), [](Operation *u) { return isa<CallOp>(u); })) return success(); // once inlined
-    if (ring->use_empty()) return success(); // a feature that this instance does not have
-    if (putters.empty() || getters.empty()) return ring.emitOpError("expected a role that puts and a role that gets");
+    if (llvm::any_of(ring->getUsers(), [](Operation *u) { return isa<CallOp>(u); }))
+      return success(); // once inlined
+    if (ring->use_empty())
+      return success(); // a feature that this instance does not have
+    if (putters.empty() || getters.empty())
+      return ring.emitOpError("expected a role that puts and a role that gets");
     if (putters.size() > 1 && !ring->hasAttr("turns"))
       return ring.emitOpError("is put by ") << putters.size() << " roles, which only a ring with turns allows";
     return success();
@@ -55,8 +64,10 @@ LogicalResult KernelOp::verifyRegions() {
 static LogicalResult verifyShare(scf::ForOp loop) {
   ShareOp share;
   for (Value v : {loop.getLowerBound(), loop.getStep()})
-    if (auto s = v.getDefiningOp<ShareOp>()) share = s;
-  if (!share) return success();
+    if (auto s = v.getDefiningOp<ShareOp>())
+      share = s;
+  if (!share)
+    return success();
   if (loop.getLowerBound() != share.getFirst() || loop.getStep() != share.getStep() ||
       loop.getUpperBound() != share.getCount())
     return loop.emitOpError("expected the first, the count and the step of one tile.share");
@@ -65,7 +76,8 @@ static LogicalResult verifyShare(scf::ForOp loop) {
   loop.walk([&](GetOp get) { ++gets[get.getRing()]; });
   for (auto &moved : {puts, gets})
     for (auto &[ring, n] : moved)
-      if (n != 1) return loop.emitOpError("moves ") << n << " slots of a ring in one turn, expected 1";
+      if (n != 1)
+        return loop.emitOpError("moves ") << n << " slots of a ring in one turn, expected 1";
   return success();
 }
 LogicalResult TurnOp::verify() {
@@ -80,33 +92,41 @@ LogicalResult TurnOp::verify() {
 // Held slots per ring must balance on every structured path; a product may not be dropped unread.
 static LogicalResult verifyHeld(Block &block, llvm::MapVector<Value, int> &held) {
   for (Operation &op : block) {
-    if (auto get = dyn_cast<GetOp>(op)) ++held[get.getRing()];
+    if (auto get = dyn_cast<GetOp>(op))
+      ++held[get.getRing()];
     if (auto release = dyn_cast<ReleaseOp>(op))
-      if (--held[release.getRing()] < 0) return release.emitOpError("gives back a slot that this role does not hold");
+      if (--held[release.getRing()] < 0)
+        return release.emitOpError("gives back a slot that this role does not hold");
     if (auto mma = dyn_cast<MmaOp>(op);
         mma && mma.getD().use_empty() && !isa_and_nonnull<BufType>(mma.getC() ? mma.getC().getType() : Type()))
       return mma.emitOpError("is never waited for");
     llvm::MapVector<Value, int> entry = held;
     for (auto [i, region] : llvm::enumerate(op.getRegions())) {
-      if (region.empty()) continue;
+      if (region.empty())
+        continue;
       llvm::MapVector<Value, int> inside = entry;
-      if (failed(verifyHeld(region.front(), inside))) return failure();
+      if (failed(verifyHeld(region.front(), inside)))
+        return failure();
       for (auto &[ring, n] : inside)
         if (n != entry.lookup(ring) && op.getName().getStringRef() != "tile.if")
           return op.emitOpError("leaves ") << n - entry.lookup(ring) << " slots of a ring held at the end of its body";
-      if (op.getName().getStringRef() == "tile.if" && i == 0) held = inside;
+      if (op.getName().getStringRef() == "tile.if" && i == 0)
+        held = inside;
     }
   }
   return success();
 }
 LogicalResult RoleOp::verifyRegions() {
   llvm::MapVector<Value, int> held;
-  if (failed(verifyHeld(getBody().front(), held))) return failure();
+  if (failed(verifyHeld(getBody().front(), held)))
+    return failure();
   // R2: an operand fragment lives within one iteration; carry the fp32 value and convert it there.
   WalkResult r = walk([&](Operation *op) {
     auto loop = dyn_cast<scf::ForOp>(op);
-    if (!loop) return WalkResult::advance();
-    if (failed(verifyShare(loop))) return WalkResult::interrupt();
+    if (!loop)
+      return WalkResult::advance();
+    if (failed(verifyShare(loop)))
+      return WalkResult::interrupt();
     for (Type t : op->getResultTypes())
       if (auto f = dyn_cast<FragType>(t); f && !f.getElement().isF32()) {
         op->emitOpError("carries an operand fragment ") << t << "; carry the fp32 value and convert it in the loop";

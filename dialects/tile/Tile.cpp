@@ -16,7 +16,8 @@ static ParseResult parseExpr(AsmParser &p, Attribute &e);
 
 // Precedence climbing; `min` is the weakest binding operator to accept.
 static ParseResult parseExprFrom(AsmParser &p, Attribute &e, int min) {
-  if (parseExprAtom(p, e)) return failure();
+  if (parseExprAtom(p, e))
+    return failure();
   auto accept = [&](int level) -> StringRef {
     switch (level) {
     case 1:
@@ -25,21 +26,26 @@ static ParseResult parseExprFrom(AsmParser &p, Attribute &e, int min) {
       return succeeded(p.parseOptionalKeyword("and")) ? "and" : "";
     case 3:
       for (StringRef k : {"eq", "ne", "le", "ge"})
-        if (succeeded(p.parseOptionalKeyword(k))) return k;
+        if (succeeded(p.parseOptionalKeyword(k)))
+          return k;
       return "";
     case 4:
-      if (succeeded(p.parseOptionalPlus())) return "+";
+      if (succeeded(p.parseOptionalPlus()))
+        return "+";
       return succeeded(p.parseOptionalMinus()) ? "-" : "";
     default:
-      if (succeeded(p.parseOptionalStar())) return "*";
-      if (succeeded(p.parseOptionalSlash())) return "/";
+      if (succeeded(p.parseOptionalStar()))
+        return "*";
+      if (succeeded(p.parseOptionalSlash()))
+        return "/";
       return succeeded(p.parseOptionalKeyword("mod")) ? "mod" : "";
     }
   };
   for (int level = 5; level >= min; --level)
     for (StringRef op = accept(level); !op.empty(); op = accept(level)) {
       Attribute rhs;
-      if (parseExprFrom(p, rhs, level + 1)) return failure();
+      if (parseExprFrom(p, rhs, level + 1))
+        return failure();
       e = makeExpr(p.getContext(), op, {e, rhs});
     }
   return success();
@@ -52,23 +58,29 @@ static ParseResult parseExprAtom(AsmParser &p, Attribute &e) {
     e = IntegerAttr::get(IntegerType::get(ctx, 64), value);
     return *r;
   }
-  if (succeeded(p.parseOptionalLParen())) return failure(parseExpr(p, e) || p.parseRParen());
+  if (succeeded(p.parseOptionalLParen()))
+    return failure(parseExpr(p, e) || p.parseRParen());
   if (succeeded(p.parseOptionalKeyword("not"))) {
-    if (parseExprAtom(p, e)) return failure();
+    if (parseExprAtom(p, e))
+      return failure();
     e = makeExpr(ctx, "not", {e});
     return success();
   }
   StringRef name;
-  if (p.parseKeyword(&name)) return failure();
+  if (p.parseKeyword(&name))
+    return failure();
   e = makeExpr(ctx, "ref", {StringAttr::get(ctx, name)});
   return success();
 }
 
 static ParseResult parseExpr(AsmParser &p, Attribute &e) {
-  if (parseExprFrom(p, e, 1)) return failure();
-  if (failed(p.parseOptionalQuestion())) return success();
+  if (parseExprFrom(p, e, 1))
+    return failure();
+  if (failed(p.parseOptionalQuestion()))
+    return success();
   Attribute then, otherwise;
-  if (parseExprFrom(p, then, 1) || p.parseColon() || parseExprFrom(p, otherwise, 1)) return failure();
+  if (parseExprFrom(p, then, 1) || p.parseColon() || parseExprFrom(p, otherwise, 1))
+    return failure();
   e = makeExpr(p.getContext(), "?", {e, then, otherwise});
   return success();
 }
@@ -101,7 +113,8 @@ static void printExpr(OpAsmPrinter &p, Operation *, Attribute e) { printExpr(sta
 
 Attribute ExprAttr::parse(AsmParser &p, Type) {
   Attribute e;
-  if (p.parseLess() || parseExpr(p, e) || p.parseGreater()) return {};
+  if (p.parseLess() || parseExpr(p, e) || p.parseGreater())
+    return {};
   return e;
 }
 void ExprAttr::print(AsmPrinter &p) const {
@@ -113,13 +126,17 @@ void ExprAttr::print(AsmPrinter &p) const {
 //===-- shaped types -----------------------------------------------------------===//
 static ParseResult parseShape(AsmParser &p, SmallVector<Attribute> &dims, Type &element) {
   auto dim = [&]() -> ParseResult {
-    if (succeeded(p.parseOptionalQuestion())) return dims.push_back(UnitAttr::get(p.getContext())), success();
+    if (succeeded(p.parseOptionalQuestion()))
+      return dims.push_back(UnitAttr::get(p.getContext())), success();
     return parseExpr(p, dims.emplace_back());
   };
-  if (p.parseCommaSeparatedList(AsmParser::Delimiter::Square, dim) || p.parseComma()) return failure();
-  if (OptionalParseResult r = p.parseOptionalType(element); r.has_value()) return *r;
+  if (p.parseCommaSeparatedList(AsmParser::Delimiter::Square, dim) || p.parseComma())
+    return failure();
+  if (OptionalParseResult r = p.parseOptionalType(element); r.has_value())
+    return *r;
   StringRef name;
-  if (p.parseKeyword(&name)) return failure();
+  if (p.parseKeyword(&name))
+    return failure();
   element = name == "any" ? Type(AnyFloatType::get(p.getContext()))
                           : DTypeType::get(p.getContext(), StringAttr::get(p.getContext(), name));
   return success();
@@ -144,12 +161,15 @@ Type FragType::parse(AsmParser &p) {
   SmallVector<Attribute> dims;
   Type element;
   bool lanes = false;
-  if (p.parseLess() || parseShape(p, dims, element)) return {};
+  if (p.parseLess() || parseShape(p, dims, element))
+    return {};
   if (succeeded(p.parseOptionalComma())) {
-    if (p.parseKeyword("lanes")) return {};
+    if (p.parseKeyword("lanes"))
+      return {};
     lanes = true;
   }
-  if (p.parseGreater()) return {};
+  if (p.parseGreater())
+    return {};
   return get(p.getContext(), dims, element, lanes);
 }
 void FragType::print(AsmPrinter &p) const {
@@ -159,7 +179,8 @@ void FragType::print(AsmPrinter &p) const {
 }
 Type ItemsType::parse(AsmParser &p) {
   Attribute split, columns;
-  if (p.parseLess() || parseExpr(p, split) || p.parseComma() || parseExpr(p, columns) || p.parseGreater()) return {};
+  if (p.parseLess() || parseExpr(p, split) || p.parseComma() || parseExpr(p, columns) || p.parseGreater())
+    return {};
   return get(p.getContext(), split, columns);
 }
 void ItemsType::print(AsmPrinter &p) const {
@@ -172,9 +193,11 @@ void ItemsType::print(AsmPrinter &p) const {
 Type ViewType::parse(AsmParser &p) {
   SmallVector<Attribute> dims;
   Type element;
-  if (p.parseLess() || parseShape(p, dims, element)) return {};
+  if (p.parseLess() || parseShape(p, dims, element))
+    return {};
   Attribute unit = IntegerAttr::get(IntegerType::get(p.getContext(), 64), dims.size() - 1);
-  if (succeeded(p.parseOptionalComma()) && (p.parseKeyword("unit") || parseExpr(p, unit))) return {};
+  if (succeeded(p.parseOptionalComma()) && (p.parseKeyword("unit") || parseExpr(p, unit)))
+    return {};
   return p.parseGreater() ? Type() : get(p.getContext(), dims, element, unit);
 }
 void ViewType::print(AsmPrinter &p) const {
@@ -191,12 +214,15 @@ Type BufType::parse(AsmParser &p) {
   SmallVector<Attribute> dims;
   Type element;
   bool tensor = false;
-  if (p.parseLess() || parseShape(p, dims, element)) return {};
+  if (p.parseLess() || parseShape(p, dims, element))
+    return {};
   if (succeeded(p.parseOptionalComma())) {
-    if (p.parseKeyword("tensor")) return {};
+    if (p.parseKeyword("tensor"))
+      return {};
     tensor = true;
   }
-  if (p.parseGreater()) return {};
+  if (p.parseGreater())
+    return {};
   return get(p.getContext(), dims, element, tensor);
 }
 void BufType::print(AsmPrinter &p) const {
@@ -211,12 +237,14 @@ static bool isOne(Attribute d) { return isa<IntegerAttr>(d) && cast<IntegerAttr>
 
 static LogicalResult inferBroadcast(std::optional<Location> loc, Type l, Type r, SmallVectorImpl<Type> &out) {
   auto a = dyn_cast<FragType>(l), b = dyn_cast<FragType>(r);
-  if (!a || !b) return emitOptionalError(loc, "expected fragments, got ", l, " and ", r);
+  if (!a || !b)
+    return emitOptionalError(loc, "expected fragments, got ", l, " and ", r);
   if (a.getElement() != b.getElement() || a.getDims().size() != b.getDims().size())
     return emitOptionalError(loc, "expected equal ranks and element types, got ", a, " and ", b);
   SmallVector<Attribute> dims;
   for (auto [x, y] : llvm::zip(a.getDims(), b.getDims())) {
-    if (x != y && !isOne(x) && !isOne(y)) return emitOptionalError(loc, "cannot broadcast ", a, " with ", b);
+    if (x != y && !isOne(x) && !isOne(y))
+      return emitOptionalError(loc, "cannot broadcast ", a, " with ", b);
     dims.push_back(isOne(x) ? y : x);
   }
   auto meets = [](FragType lanes, FragType other) {
@@ -239,8 +267,10 @@ BINARY(MulOp)
 #undef BINARY
 
 static std::pair<SmallVector<Attribute>, Type> shapeOf(Type t) {
-  if (auto p = dyn_cast<PendingType>(t)) t = p.getValue();
-  if (auto f = dyn_cast<FragType>(t)) return {llvm::to_vector(f.getDims()), f.getElement()};
+  if (auto p = dyn_cast<PendingType>(t))
+    t = p.getValue();
+  if (auto f = dyn_cast<FragType>(t))
+    return {llvm::to_vector(f.getDims()), f.getElement()};
   auto b = cast<BufType>(t);
   return {llvm::to_vector(b.getDims()), b.getElement()};
 }
@@ -255,7 +285,8 @@ LogicalResult MmaOp::inferReturnTypes(MLIRContext *ctx, std::optional<Location> 
     return success();
   }
   auto a = shapeOf(op.getA().getType()).first, b = shapeOf(op.getB().getType()).first;
-  if (a.size() != 2 || b.size() != 2) return emitOptionalError(loc, "expected rank 2 operands");
+  if (a.size() != 2 || b.size() != 2)
+    return emitOptionalError(loc, "expected rank 2 operands");
   out.push_back(PendingType::get(ctx, f32Frag(ctx, {a[op.getTransA()], b[!op.getTransB()]})));
   return success();
 }
@@ -263,8 +294,10 @@ LogicalResult MmaOp::verify() {
   auto [a, ta] = shapeOf(getA().getType());
   auto [b, tb] = shapeOf(getB().getType());
   Attribute ka = a[!getTransA()], kb = b[getTransB()];
-  if (ka != kb) return emitOpError("contracts unequal dimensions: ") << getA().getType() << " and " << getB().getType();
-  if (ta != tb) return emitOpError("expected operands of one element type, got ") << ta << " and " << tb;
+  if (ka != kb)
+    return emitOpError("contracts unequal dimensions: ") << getA().getType() << " and " << getB().getType();
+  if (ta != tb)
+    return emitOpError("expected operands of one element type, got ") << ta << " and " << tb;
   if (isa<FragType>(getA().getType()) && getTransA())
     return emitOpError("cannot transpose an operand held in registers");
   if (getC() && shapeOf(getC().getType()).first != shapeOf(getD().getType()).first)
@@ -299,13 +332,15 @@ LogicalResult SolveBlocksOp::inferReturnTypes(MLIRContext *ctx, std::optional<Lo
 LogicalResult ReadOp::inferReturnTypes(MLIRContext *ctx, std::optional<Location>, Adaptor op,
                                        SmallVectorImpl<Type> &out) {
   auto [d, e] = shapeOf(op.getBuf().getType());
-  if (op.getTrans()) std::swap(d[0], d[1]);
+  if (op.getTrans())
+    std::swap(d[0], d[1]);
   out.push_back(FragType::get(ctx, d, e));
   return success();
 }
 LogicalResult WriteOp::verify() {
   auto d = shapeOf(getFrag().getType()).first, b = shapeOf(getBuf().getType()).first;
-  if (getTrans()) std::swap(b[0], b[1]);
+  if (getTrans())
+    std::swap(b[0], b[1]);
   return d == b ? success() : emitOpError("shapes differ: ") << getFrag().getType() << " and " << getBuf().getType();
 }
 LogicalResult ConvertOp::verify() {
@@ -328,7 +363,8 @@ static ParseResult parseBody(OpAsmParser &p, OperationState &s, ArrayRef<OpAsmPa
 static void printBody(OpAsmPrinter &p, Operation *op) {
   p.printRegion(op->getRegion(0), /*printEntryBlockArgs=*/false);
   SmallVector<NamedAttribute> attrs = llvm::to_vector(op->getDiscardableAttrs());
-  if (auto kernel = dyn_cast<KernelOp>(op)) attrs.emplace_back("names", kernel.getNames());
+  if (auto kernel = dyn_cast<KernelOp>(op))
+    attrs.emplace_back("names", kernel.getNames());
   p.printOptionalAttrDict(attrs);
 }
 static void printArgs(OpAsmPrinter &p, Region &r, bool types = true) {
@@ -347,8 +383,10 @@ static ParseResult parseNamed(OpAsmParser &p, OperationState &s, bool keepNames)
   if (p.parseSymbolName(name, "sym_name", s.attributes) ||
       p.parseArgumentList(args, AsmParser::Delimiter::Paren, /*allowType=*/true))
     return failure();
-  if (parseBody(p, s, args) || p.parseOptionalAttrDict(s.attributes)) return failure();
-  if (!keepNames || s.attributes.get("names")) return success();
+  if (parseBody(p, s, args) || p.parseOptionalAttrDict(s.attributes))
+    return failure();
+  if (!keepNames || s.attributes.get("names"))
+    return success();
   SmallVector<StringRef> names; // of the text: they are the contract with the runtime
   for (auto &a : args)
     names.push_back(a.ssaName.name.drop_front());
@@ -374,16 +412,19 @@ ParseResult RoleOp::parse(OpAsmParser &p, OperationState &s) {
   Attribute copies = one(p.getContext());
   auto clause = [&](StringRef key, StringRef attr) -> ParseResult {
     Attribute e;
-    if (p.parseKeyword(key) || p.parseLParen() || parseExpr(p, e) || p.parseRParen()) return failure();
+    if (p.parseKeyword(key) || p.parseLParen() || parseExpr(p, e) || p.parseRParen())
+      return failure();
     s.addAttribute(attr, e);
     return success();
   };
   if (p.parseSymbolName(name, "name", s.attributes) || clause("warps", "warps") || clause("registers", "registers"))
     return failure();
   if (succeeded(p.parseOptionalKeyword("copies"))) {
-    if (p.parseLParen() || parseExpr(p, copies) || p.parseRParen()) return failure();
+    if (p.parseLParen() || parseExpr(p, copies) || p.parseRParen())
+      return failure();
     if (succeeded(p.parseOptionalKeyword("as"))) {
-      if (p.parseArgument(args.emplace_back())) return failure();
+      if (p.parseArgument(args.emplace_back()))
+        return failure();
       args.back().type = p.getBuilder().getI32Type();
     }
   }
@@ -392,7 +433,8 @@ ParseResult RoleOp::parse(OpAsmParser &p, OperationState &s) {
 }
 LogicalResult PerWarpOp::verify() {
   WalkResult r = getBody().walk([&](Operation *op) {
-    if (!isa<MmaOp, WaitOp, OneWarpOp, TurnOp, PerWarpOp>(op)) return WalkResult::advance();
+    if (!isa<MmaOp, WaitOp, OneWarpOp, TurnOp, PerWarpOp>(op))
+      return WalkResult::advance();
     op->emitOpError("belongs to the whole role, not to one warp of it");
     return WalkResult::interrupt();
   });
@@ -408,9 +450,11 @@ void RoleOp::print(OpAsmPrinter &p) {
   };
   clause("warps", getWarps());
   clause("registers", getRegisters());
-  if (!isOne(getCopies())) clause("copies", getCopies());
+  if (!isOne(getCopies()))
+    clause("copies", getCopies());
   if (getBody().getNumArguments()) {
-    if (isOne(getCopies())) clause("copies", getCopies());
+    if (isOne(getCopies()))
+      clause("copies", getCopies());
     p << " as " << getBody().getArgument(0);
   }
   p << ' ';
@@ -466,13 +510,16 @@ void PutOp::print(OpAsmPrinter &p) {
 }
 ParseResult IfOp::parse(OpAsmParser &p, OperationState &s) {
   Attribute cond;
-  if (parseExpr(p, cond) || p.parseOptionalArrowTypeList(s.types)) return failure();
+  if (parseExpr(p, cond) || p.parseOptionalArrowTypeList(s.types))
+    return failure();
   s.addAttribute("cond", cond);
   Region *then = s.addRegion(), *otherwise = s.addRegion();
-  if (p.parseRegion(*then)) return failure();
+  if (p.parseRegion(*then))
+    return failure();
   ensureTerminator(*then, p.getBuilder(), s.location);
   if (succeeded(p.parseOptionalKeyword("else"))) {
-    if (p.parseRegion(*otherwise)) return failure();
+    if (p.parseRegion(*otherwise))
+      return failure();
     ensureTerminator(*otherwise, p.getBuilder(), s.location);
   }
   return success();
@@ -489,7 +536,8 @@ void IfOp::print(OpAsmPrinter &p) {
   }
 }
 LogicalResult IfOp::verify() {
-  if (getOtherwise().empty() && getNumResults()) return emitOpError("with results needs an else");
+  if (getOtherwise().empty() && getNumResults())
+    return emitOpError("with results needs an else");
   for (Region *r : getRegions())
     if (!r->empty() && r->front().getTerminator()->getOperandTypes() != getResultTypes())
       return emitOpError("expected both sides to yield the results");

@@ -44,6 +44,7 @@ gdn_status findFunctions(void *library, Driver &driver) {
     missing = #NAME;
 #include "symbols.def"
 #undef GDN_DRIVER_FUNCTION
+  driver.takesPtx = dlsym(library, "gdnEmulatorVersion") != nullptr;
   if (driver.cuDriverGetVersion)
     driver.cuDriverGetVersion(&driver.version);
   if (driver.version != 0 && driver.version < oldestDriver)

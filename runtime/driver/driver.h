@@ -39,7 +39,8 @@ struct Driver {
 #include "symbols.def"
 #undef GDN_DRIVER_FUNCTION
   std::string path;
-  int version = 0; // major * 1000 + minor * 10
+  int version = 0;       // major * 1000 + minor * 10
+  bool takesPtx = false; // an emulator: it runs the PTX beside an image, not the image
   std::vector<Device> devices;
 
   // The process's driver, opened by the first call that succeeds.

@@ -53,13 +53,20 @@ gdn_status LoadableKernel::loadLibrary(const Driver &driver) {
     return fail(GDN_DRIVER_TOO_OLD, "%s: expected a driver of CUDA %d.%d or later for ELF ABI %u, got CUDA %d.%d",
                 describe(key()).c_str(), needed / 1000, needed % 1000 / 10, bundled_.elf.abi, driver.version / 1000,
                 driver.version % 1000 / 10);
-  if (!bundled_.cubin.intact())
+  if (driver.takesPtx && !bundled_.ptx)
+    return fail(GDN_UNSUPPORTED, "%s: %s expected PTX beside the image, got none; build the bundle with --with-ptx",
+                describe(key()).c_str(), driver.path.c_str());
+  const BundleImage &image = driver.takesPtx ? *bundled_.ptx : bundled_.cubin;
+  if (!image.intact())
     return fail(GDN_BUNDLE_CORRUPT, "%s: expected an image with hash %016llx, got other bytes", describe(key()).c_str(),
-                static_cast<unsigned long long>(bundled_.cubin.hash));
+                static_cast<unsigned long long>(image.hash));
+  std::string text; // PTX ends with a zero byte
+  if (driver.takesPtx)
+    text = image.bytes;
+  const void *data = driver.takesPtx ? text.c_str() : image.bytes.data();
   CUlibrary library = nullptr;
-  GDN_TRY(driver.check(
-      driver.cuLibraryLoadData(&library, bundled_.cubin.bytes.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
-      "cuLibraryLoadData"));
+  GDN_TRY(driver.check(driver.cuLibraryLoadData(&library, data, nullptr, nullptr, 0, nullptr, nullptr, 0),
+                       "cuLibraryLoadData"));
   CUresult result = driver.cuLibraryGetKernel(&handle_, library, kernel().entry.c_str());
   if (result != cu::success) {
     driver.cuLibraryUnload(library);
