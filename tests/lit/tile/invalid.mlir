@@ -1,0 +1,309 @@
+// One case for each diagnostic of the dialect.
+// RUN: gdn-opt %s --split-input-file --verify-diagnostics --mlir-print-op-on-diagnostic=false
+tile.template @undeclared {
+  tile.param @K
+  tile.kernel @main(%x: !tile.view<[?, K], f32>) {
+    // expected-error @+1 {{uses undeclared parameter 'V'}}
+    %a = tile.ring depth(V) : !tile.ring<!tile.buf<[K, K], f32>>
+  }
+}
+
+// -----
+tile.template @names_are_dimensions {
+  tile.param @K = 128
+  tile.param @V = 128
+  tile.proc @p(%a: !tile.frag<[64, K], bf16>, %b: !tile.buf<[V, 64], bf16>) {
+    // expected-error @+1 {{contracts unequal dimensions}}
+    %d = tile.mma %a, %b : !tile.frag<[64, K], bf16>, !tile.buf<[V, 64], bf16>
+    tile.yield
+  }
+}
+
+// -----
+tile.template @unread {
+  tile.kernel @main(%x: !tile.view<[?, ?], f32>) {
+    tile.role @r warps(4) registers(128) {
+      %b = tile.scratch : !tile.buf<[64, 64], bf16>
+      // expected-error @+1 {{is never waited for}}
+      %d = tile.mma %b, %b : !tile.buf<[64, 64], bf16>, !tile.buf<[64, 64], bf16>
+    }
+  }
+}
+
+// -----
+tile.template @held {
+  tile.kernel @main(%n: i32) {
+    %r = tile.ring depth(2) : !tile.ring<!tile.buf<[64, 64], bf16>>
+    %c0 = tile.value 0 : i32
+    %c1 = tile.value 1 : i32
+    tile.role @producer warps(1) registers(24) {
+      tile.put %r as (%b) : !tile.ring<!tile.buf<[64, 64], bf16>> { }
+    }
+    tile.role @consumer warps(4) registers(128) {
+      // expected-error @+1 {{leaves 1 slots of a ring held at the end of its body}}
+      scf.for %i = %c0 to %n step %c1 : i32 {
+        %b = tile.get %r : !tile.ring<!tile.buf<[64, 64], bf16>>
+      }
+    }
+  }
+}
+
+// -----
+tile.template @lonely {
+  tile.kernel @main(%n: i32) {
+    // expected-error @+1 {{expected a role that puts and a role that gets}}
+    %r = tile.ring depth(2) : !tile.ring<!tile.buf<[64, 64], bf16>>
+    tile.role @consumer warps(4) registers(128) {
+      %b = tile.get %r : !tile.ring<!tile.buf<[64, 64], bf16>>
+      tile.release %r : !tile.ring<!tile.buf<[64, 64], bf16>>
+    }
+  }
+}
+
+// -----
+tile.template @operand_carried {
+  tile.kernel @main(%n: i32, %a: !tile.frag<[64, 64], bf16>) {
+    %c0 = tile.value 0 : i32
+    %c1 = tile.value 1 : i32
+    tile.role @r warps(4) registers(128) {
+      %z = tile.fill 0.0 : !tile.frag<[64, 64], f32>
+      %h = tile.convert %z : !tile.frag<[64, 64], f32> to !tile.frag<[64, 64], bf16>
+      // expected-error @+1 {{carries an operand fragment}}
+      %e = scf.for %i = %c0 to %n step %c1 iter_args(%x = %h) -> (!tile.frag<[64, 64], bf16>) : i32 {
+        scf.yield %x : !tile.frag<[64, 64], bf16>
+      }
+    }
+  }
+}
+
+// -----
+tile.template @half_a_share {
+  tile.kernel @main(%n: i32) {
+    %c1 = tile.value 1 : i32
+    tile.role @r warps(4) registers(64) copies(2) {
+      %first, %step = tile.share %n
+      // expected-error @+1 {{expected the first, the count and the step of one tile.share}}
+      scf.for %c = %first to %n step %c1 : i32 { }
+    }
+  }
+}
+
+// -----
+tile.template @two_slots_a_turn {
+  tile.kernel @main(%n: i32) {
+    %r = tile.ring depth(2) : !tile.ring<!tile.buf<[64, 64], bf16>>
+    %c0 = tile.value 0 : i32
+    %c1 = tile.value 1 : i32
+    tile.role @producer warps(4) registers(64) copies(2) {
+      %first, %step = tile.share %n
+      // expected-error @+1 {{moves 2 slots of a ring in one turn, expected 1}}
+      scf.for %c = %first to %n step %step : i32 {
+        tile.put %r as (%b) : !tile.ring<!tile.buf<[64, 64], bf16>> { }
+        tile.put %r as (%b) : !tile.ring<!tile.buf<[64, 64], bf16>> { }
+      }
+    }
+    tile.role @consumer warps(4) registers(128) {
+      scf.for %c = %c0 to %n step %c1 : i32 {
+        %b = tile.get %r : !tile.ring<!tile.buf<[64, 64], bf16>>
+        tile.release %r : !tile.ring<!tile.buf<[64, 64], bf16>>
+      }
+    }
+  }
+}
+
+// -----
+tile.template @turn_of_some {
+  tile.kernel @main(%n: i32) {
+    tile.role @r warps(4) registers(64) copies(2) {
+      %first, %step = tile.share %n
+      scf.for %c = %first to %n step %step : i32 {
+        // expected-error @+1 {{in a shared loop, where the role's copies do not all get here}}
+        tile.turn { tile.yield }
+      }
+    }
+  }
+}
+
+// -----
+tile.template @other_warps_rows {
+  tile.proc @p(%a: !tile.frag<[64, 16], f16>, %b: !tile.frag<[64, 64], f16>) {
+    // expected-error @+1 {{reads block rows of other warps, which needs the right operand in a buffer}}
+    %d = tile.block_mma %a at 1, %b at 1 : !tile.frag<[64, 16], f16>, !tile.frag<[64, 64], f16>
+    tile.yield
+  }
+}
+
+// -----
+tile.template @element_types {
+  tile.proc @p(%a: !tile.frag<[64, 64], f32>, %b: !tile.frag<[64, 64], bf16>) {
+    // expected-error @+1 {{expected equal ranks and element types, got '!tile.frag<[64, 64], f32>' and '!tile.frag<[64, 64], bf16>'}}
+    %d = tile.mul %a, %b : !tile.frag<[64, 64], f32>, !tile.frag<[64, 64], bf16>
+    tile.yield
+  }
+}
+
+// -----
+tile.template @broadcast {
+  tile.proc @p(%a: !tile.frag<[64, 64], f32>, %b: !tile.frag<[1, 32], f32>) {
+    // expected-error @+1 {{cannot broadcast '!tile.frag<[64, 64], f32>' with '!tile.frag<[1, 32], f32>'}}
+    %d = tile.sub %a, %b : !tile.frag<[64, 64], f32>, !tile.frag<[1, 32], f32>
+    tile.yield
+  }
+}
+
+// -----
+tile.template @lanes_and_columns {
+  tile.proc @p(%a: !tile.frag<[64, 64], f32>, %b: !tile.frag<[1, 64], f32, lanes>) {
+    // expected-error @+1 {{one operand is spread over the lanes of a warp, the other over its columns}}
+    %d = tile.mul %a, %b : !tile.frag<[64, 64], f32>, !tile.frag<[1, 64], f32, lanes>
+    tile.yield
+  }
+}
+
+// -----
+tile.template @rank {
+  tile.proc @p(%a: !tile.buf<[64], bf16>) {
+    // expected-error @+1 {{expected rank 2 operands}}
+    %d = tile.mma %a, %a : !tile.buf<[64], bf16>, !tile.buf<[64], bf16>
+    tile.yield
+  }
+}
+
+// -----
+tile.template @operand_types {
+  tile.proc @p(%a: !tile.frag<[64, 64], f16>, %b: !tile.buf<[64, 64], bf16>) {
+    // expected-error @+1 {{expected operands of one element type, got 'f16' and 'bf16'}}
+    %d = tile.mma %a, %b : !tile.frag<[64, 64], f16>, !tile.buf<[64, 64], bf16>
+    tile.yield
+  }
+}
+
+// -----
+tile.template @transposed_registers {
+  tile.proc @p(%a: !tile.frag<[64, 64], bf16>, %b: !tile.buf<[64, 64], bf16>) {
+    // expected-error @+1 {{cannot transpose an operand held in registers}}
+    %d = tile.mma trans %a, %b : !tile.frag<[64, 64], bf16>, !tile.buf<[64, 64], bf16>
+    tile.yield
+  }
+}
+
+// -----
+tile.template @accumulator {
+  tile.proc @p(%a: !tile.buf<[64, 64], bf16>, %c: !tile.frag<[64, 128], f32>) {
+    // expected-error @+1 {{expected an accumulator of shape '!tile.pending<!tile.frag<[64, 64], f32>>', got '!tile.frag<[64, 128], f32>'}}
+    %d = tile.mma %a, %a into %c : !tile.buf<[64, 64], bf16>, !tile.buf<[64, 64], bf16> into !tile.frag<[64, 128], f32>
+    tile.yield
+  }
+}
+
+// -----
+tile.template @write_shape {
+  tile.proc @p(%a: !tile.frag<[64, 128], f32>, %b: !tile.buf<[64, 128], bf16>) {
+    // expected-error @+1 {{shapes differ: '!tile.frag<[64, 128], f32>' and '!tile.buf<[64, 128], bf16>'}}
+    tile.write %a to trans %b : !tile.frag<[64, 128], f32> to !tile.buf<[64, 128], bf16>
+    tile.yield
+  }
+}
+
+// -----
+tile.template @convert_shape {
+  tile.proc @p(%a: !tile.frag<[64, 128], f32>) {
+    // expected-error @+1 {{must keep the shape}}
+    %b = tile.convert %a : !tile.frag<[64, 128], f32> to !tile.frag<[64, 64], bf16>
+    tile.yield
+  }
+}
+
+// -----
+tile.template @one_warps_product {
+  tile.proc @p(%a: !tile.buf<[64, 64], bf16>) {
+    tile.per_warp {
+      // expected-error @+1 {{belongs to the whole role, not to one warp of it}}
+      %d = tile.mma %a, %a : !tile.buf<[64, 64], bf16>, !tile.buf<[64, 64], bf16>
+    }
+    tile.yield
+  }
+}
+
+// -----
+tile.template @item_fields {
+  tile.kernel @main(%items: !tile.items<1, 64>) {
+    tile.role @r warps(4) registers(64) {
+      // expected-error @+1 {{expected 5 names, one for each field of an item}}
+      tile.foreach (%span, %seq) in %items : !tile.items<1, 64> { }
+    }
+  }
+}
+
+// -----
+tile.template @slot_buffers {
+  tile.kernel @main() {
+    %r = tile.ring depth(2) : !tile.ring<!tile.buf<[64, 64], bf16>>
+    tile.role @r warps(4) registers(64) {
+      // expected-error @+1 {{expected one name for each buffer of '!tile.ring<!tile.buf<[64, 64], bf16>>'}}
+      tile.put %r as (%a, %b) : !tile.ring<!tile.buf<[64, 64], bf16>> { }
+    }
+  }
+}
+
+// -----
+tile.template @if_without_else {
+  tile.proc @p(%a: i32) {
+    // expected-error @+1 {{with results needs an else}}
+    %b = tile.if 1 -> i32 { tile.yield %a : i32 }
+    tile.yield
+  }
+}
+
+// -----
+tile.template @if_sides {
+  tile.proc @p(%a: i32, %b: f32) {
+    // expected-error @+1 {{expected both sides to yield the results}}
+    %c = tile.if 1 -> i32 { tile.yield %a : i32 } else { tile.yield %b : f32 }
+    tile.yield
+  }
+}
+
+// -----
+tile.template @two_putters {
+  tile.kernel @main() {
+    // expected-error @+1 {{is put by 2 roles, which only a ring with turns allows}}
+    %r = tile.ring depth(2) : !tile.ring<!tile.buf<[64, 64], bf16>>
+    tile.role @a warps(4) registers(64) {
+      tile.put %r as (%b) : !tile.ring<!tile.buf<[64, 64], bf16>> { }
+    }
+    tile.role @b warps(4) registers(64) {
+      tile.put %r as (%b) : !tile.ring<!tile.buf<[64, 64], bf16>> { }
+    }
+    tile.role @c warps(4) registers(64) {
+      %b = tile.get %r : !tile.ring<!tile.buf<[64, 64], bf16>>
+      tile.release %r : !tile.ring<!tile.buf<[64, 64], bf16>>
+    }
+  }
+}
+
+// -----
+tile.template @turn_results {
+  tile.kernel @main(%a: i32) {
+    tile.role @r warps(4) registers(64) copies(2) {
+      // expected-error @+1 {{expected the region to yield the results}}
+      %b = tile.turn -> (f32) { tile.yield %a : i32 }
+    }
+  }
+}
+
+// -----
+tile.template @not_held {
+  tile.kernel @main() {
+    %r = tile.ring depth(2) : !tile.ring<!tile.buf<[64, 64], bf16>>
+    tile.role @producer warps(4) registers(64) {
+      tile.put %r as (%b) : !tile.ring<!tile.buf<[64, 64], bf16>> { }
+    }
+    tile.role @consumer warps(4) registers(64) {
+      %b = tile.get %r : !tile.ring<!tile.buf<[64, 64], bf16>>
+      tile.release %r : !tile.ring<!tile.buf<[64, 64], bf16>>
+      // expected-error @+1 {{gives back a slot that this role does not hold}}
+      tile.release %r : !tile.ring<!tile.buf<[64, 64], bf16>>
+    }
+  }
+}
