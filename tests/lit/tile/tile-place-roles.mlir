@@ -1,0 +1,50 @@
+// Warps, barriers and register budgets of the forward's roles; budgets that a block does not have.
+// RUN: gdn-opt %S/../../../templates/forward.mlir --tile-instantiate="values=K=128,V=128" --tile-place-roles | FileCheck %s
+// RUN: not gdn-opt %S/../../../templates/forward.mlir --tile-instantiate="values=K=128,V=128" --tile-place-roles="registers=65535" 2>&1 | FileCheck --check-prefix=SM %s
+// RUN: gdn-opt %s --split-input-file --verify-diagnostics --tile-place-roles --mlir-print-op-on-diagnostic=false
+
+// CHECK: tile.role @aux
+// CHECK: tile.one_warp
+// The warp with the least of the inverse to do.
+// CHECK: } {warp = 0 : i64}
+// CHECK: } {barrier = 1 : i64, first_warp = 0 : i64}
+// Two copies of @aux have two barriers, so those of @state follow, and one for each copy's turn.
+// CHECK: tile.role @state
+// CHECK: } {barrier = 3 : i64, first_warp = 8 : i64, turn_barrier = 5 : i64}
+// CHECK: threads = 512 : i64
+// SM: error: roles need 65536 registers, the SM has 65535
+
+tile.kernel @few() {
+  // expected-error @+1 {{role 'r' expected a register budget in 24..248, a multiple of 8, got 16}}
+  tile.role @r warps(4) registers(16) { tile.turn { tile.yield } }
+}
+
+// -----
+tile.kernel @many() {
+  // expected-error @+1 {{role 'r' expected a register budget in 24..248, a multiple of 8, got 256}}
+  tile.role @r warps(4) registers(256) { tile.turn { tile.yield } }
+}
+
+// -----
+tile.kernel @odd() {
+  // expected-error @+1 {{role 'r' expected a register budget in 24..248, a multiple of 8, got 60}}
+  tile.role @r warps(4) registers(60) { tile.turn { tile.yield } }
+}
+
+// -----
+tile.kernel @half_a_group() {
+  // expected-error @+1 {{role 'r' expected whole warpgroups of 4 warps, got 6}}
+  tile.role @r warps(6) registers(64) { tile.turn { tile.yield } }
+}
+
+// -----
+// expected-error @+1 {{roles need 36 warps, a block has 32}}
+tile.kernel @warps() { tile.role @r warps(4) registers(24) copies(9) { tile.turn { tile.yield } } }
+
+// -----
+// expected-error @+1 {{roles need 17 named barriers, a block has 16}}
+tile.kernel @barriers() { tile.role @r warps(4) registers(24) copies(8) { tile.turn { tile.yield } } }
+
+// -----
+// expected-error @+1 {{roles need 92160 registers, the SM has 65536}}
+tile.kernel @registers() { tile.role @r warps(4) registers(240) copies(3) { tile.turn { tile.yield } } }
