@@ -53,6 +53,12 @@ struct PlaceRoles : tile::impl::PlaceRolesPassBase<PlaceRoles> {
       return kernel.emitError("roles need ") << barrier << " named barriers, a block has 16";
     if (total > registers)
       return kernel.emitError("roles need ") << total << " registers, the SM has " << int64_t(registers);
+    // setmaxnreg only moves registers between the warps of a block: one that asks for more than the launch brought
+    // waits for ever.
+    int64_t brought = warp ? registers / (warp * 32) / 8 * 8 * warp * 32 : 0;
+    if (total > brought)
+      return kernel.emitError("roles need ")
+             << total << " registers, a block of " << warp * 32 << " threads is launched with " << brought;
     kernel->setAttr("threads", b.getI64IntegerAttr(warp * 32));
     return success();
   }

@@ -48,3 +48,11 @@ tile.kernel @barriers() { tile.role @r warps(4) registers(24) copies(8) { tile.t
 // -----
 // expected-error @+1 {{roles need 92160 registers, the SM has 65536}}
 tile.kernel @registers() { tile.role @r warps(4) registers(240) copies(3) { tile.turn { tile.yield } } }
+
+// -----
+// What setmaxnreg hands out comes from the launch: 168 registers for each of 384 threads.
+// expected-error @+1 {{roles need 65536 registers, a block of 384 threads is launched with 64512}}
+tile.kernel @more_than_brought() {
+  tile.role @chain warps(4) registers(224) { tile.turn { tile.yield } }
+  tile.role @aux warps(4) registers(144) copies(2) { tile.turn { tile.yield } }
+}
