@@ -92,6 +92,9 @@ struct PlanMemory : tile::impl::PlanMemoryPassBase<PlanMemory> {
     for (RingOp r : rings) // tiles first: they need the coarsest alignment
       if (bufferAlignment(cast<BufType>(cast<RingType>(r.getRing().getType()).getSlot()[0])) > 16)
         placeRing(r);
+    // Zeros lie in front of the rest: a memory checker takes their descriptor for more than the one core matrix.
+    if (kernel.walk([](PrimeOp) { return WalkResult::interrupt(); }).wasInterrupted())
+      kernel->setAttr("zeros", b.getI64IntegerAttr(take(zeroBytes, 128)));
     for (auto role : kernel.getBody().getOps<RoleOp>())
       placeScratch(role);
     for (RingOp r : rings)
@@ -104,8 +107,6 @@ struct PlanMemory : tile::impl::PlanMemoryPassBase<PlanMemory> {
       r->setAttr("full", b.getI64IntegerAttr(take(8 * depth, 8)));
       r->setAttr("empty", b.getI64IntegerAttr(take(8 * depth, 8)));
     }
-    if (kernel.walk([](PrimeOp) { return WalkResult::interrupt(); }).wasInterrupted())
-      kernel->setAttr("zeros", b.getI64IntegerAttr(take(zeroBytes, 128)));
     kernel->setAttr("records", b.getI64IntegerAttr(take(
                                    recordBytes * kernel->getAttrOfType<IntegerAttr>("threads").getInt() / 32, 16)));
     if (next > shared)
