@@ -7,10 +7,10 @@
 // CHECK: tile.ring depth(3) {{.*}}offset = 0 : i64, slot = 32768 : i64}
 // CHECK: tile.ring depth(2) {{.*}}offset = 98304 : i64, slot = 16384 : i64}
 // Tiles come first; what products read up to the diagonal is zeroed.
-// CHECK: tile.ring depth(3) {{.*}}offset = 225280 : i64, slot = 1920 : i64}
+// CHECK: tile.ring depth(3) {{.*}}offset = 225408 : i64, slot = 1920 : i64}
 // CHECK: tile.ring depth(3) {{.*}}offset = 131072 : i64, slot = 8192 : i64, zeroed}
 // CHECK: tile.ring depth(3) {{.*}}offset = 155648 : i64, slot = 8192 : i64, zeroed}
-// CHECK: scratch = 212992 : i64, scratch_row = 1536 : i64
+// CHECK: scratch = 213120 : i64, scratch_row = 1536 : i64
 // A role's own ring has a slot for each copy and no barriers.
 // CHECK: tile.ring depth(2) {offset = 180224 : i64, slot = 8192 : i64}
 // CHECK: shared_bytes = {{.*}}zeros = {{[0-9]+}} : i64
