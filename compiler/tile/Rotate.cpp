@@ -49,6 +49,11 @@ struct Rotate : tile::impl::RotatePassBase<Rotate> {
           d.captures.insert(v);
     });
     for (Value v : d.captures)
+      if (auto arg = dyn_cast<BlockArgument>(v); arg && arg.getOwner() == loop.getBody())
+        return defer.emitOpError(
+            "captures a variable of the loop, which names another iteration there; capture what is "
+            "computed from it");
+    for (Value v : d.captures)
       if (isa<BufType>(v.getType()))
         return defer.emitOpError("captures a slot, which the next iteration may no longer hold");
     return d;
@@ -98,7 +103,7 @@ struct Rotate : tile::impl::RotatePassBase<Rotate> {
       b.setInsertionPointAfter(end);
       Block *block = end->getBlock();
       Operation *behind = end->getNextNode();
-      Value some = tested ? Value(arith::CmpIOp::create(b, loop.getLoc(), arith::CmpIPredicate::slt,
+      Value some = tested ? Value(arith::CmpIOp::create(b, next.getLoc(), arith::CmpIPredicate::slt,
                                                         next.getLowerBound(), next.getUpperBound()))
                           : Value();
       OneWarpOp byOneWarp;
