@@ -15,6 +15,8 @@ struct Fault {
   const char *body, *message;
 };
 
+void PrintTo(const Fault &fault, std::ostream *out) { *out << fault.name; }
+
 // In: 4096 bytes of floats, zero. s: 16 KB of shared memory. %tid: the thread, %at: its word in shared memory.
 std::string kernel(const Fault &fault, bool faulty) {
   std::string text =

@@ -16,6 +16,8 @@ struct Case {
   std::function<uint64_t(uint64_t, uint64_t, uint64_t)> expected;
 };
 
+void PrintTo(const Case &c, std::ostream *out) { *out << c.code; }
+
 unsigned bytesOf(const std::string &type) { return unsigned(std::stoi(type.substr(type.find_first_of("123468"))) / 8); }
 
 std::string kernel(const Case &c) {

@@ -22,6 +22,7 @@ struct Way {
   Schedule schedule;
   uint64_t seed;
 };
+void PrintTo(const Way &way, std::ostream *out) { *out << "schedule " << int(way.schedule) << " seed " << way.seed; }
 class Kernels : public testing::TestWithParam<Way> {
 protected:
   std::string launchKernel(const char *entry, Dim grid, Dim block, std::vector<std::vector<uint8_t>> params) {

@@ -16,6 +16,7 @@ std::string errorOf(const std::string &body, Launch what = {}) {
 struct Bad {
   const char *body, *message;
 };
+void PrintTo(const Bad &bad, std::ostream *out) { *out << bad.message; }
 class BadPtx : public testing::TestWithParam<Bad> {};
 TEST_P(BadPtx, IsRefused) {
   EXPECT_NE(errorOf(GetParam().body).find(GetParam().message), std::string::npos) << errorOf(GetParam().body);

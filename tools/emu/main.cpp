@@ -1,6 +1,8 @@
-// gdn-emu: runs entries of a PTX file on the CPU.
+// gdn-emu: runs entries of a PTX file, or of a bundle that carries PTX, on the CPU.
 #include "Arguments.h"
+#include "format/bundle.h"
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
@@ -18,39 +20,70 @@ int fail(int code, const std::string &message) {
   return code;
 }
 
-std::shared_ptr<Image> open(const std::string &path, std::string &error) {
+std::string readFile(const std::string &path, std::string &error) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) {
-    error = "cannot open '" + path + "'";
-    return nullptr;
-  }
   std::stringstream text;
-  text << file.rdbuf();
-  auto image = loadPtx(text.str(), error);
-  if (!image)
-    error = path + ": " + error;
-  return image;
+  if (!file || !(text << file.rdbuf()))
+    error = "cannot read '" + path + "'";
+  return text.str();
+}
+
+// The PTX texts of a file: itself, or those that a bundle carries beside its cubins.
+std::vector<std::string> textsOf(const std::string &path, std::string &error) {
+  std::string bytes = readFile(path, error);
+  if (!error.empty() || !bytes.starts_with("\x89GDNB"))
+    return {bytes};
+  std::vector<std::string> texts;
+  auto bundle = gdn::parseBundle(bytes);
+  if (!bundle) {
+    error = path + ": " + bundle.error().text;
+    return {};
+  }
+  for (auto &kernel : bundle->kernels)
+    if (kernel.ptx)
+      texts.emplace_back(kernel.ptx->bytes);
+  if (texts.empty())
+    error = path + ": the bundle carries no PTX: it was built without --with-ptx";
+  return texts;
+}
+
+std::vector<std::shared_ptr<Image>> open(const std::string &path, std::string &error) {
+  std::vector<std::shared_ptr<Image>> images;
+  for (auto &text : textsOf(path, error)) {
+    if (error.empty())
+      images.push_back(loadPtx(text, error));
+    if (!error.empty()) {
+      error = error.starts_with("cannot") ? error : path + ": " + error;
+      return {};
+    }
+  }
+  return images;
+}
+
+bool describe(Image &image, const std::string &entry) {
+  EntryInfo info;
+  std::string error;
+  if (!describeEntry(image, entry, info, error)) {
+    std::cout << entry << ": " << error << "\n";
+    return false;
+  }
+  std::cout << entry << ": parameters of";
+  for (auto bytes : info.paramBytes)
+    std::cout << " " << bytes;
+  std::cout << " bytes, at most " << (info.maxThreads ? info.maxThreads : 1024) << " threads, " << info.sharedStatic
+            << " bytes of static shared memory, registers of a warp in " << info.registerBytes << " bytes\n";
+  return true;
 }
 
 int list(const std::string &path) {
   std::string error;
-  auto image = open(path, error);
-  if (!image)
+  auto images = open(path, error);
+  if (!error.empty())
     return fail(compileError, error);
   bool all = true;
-  for (auto &entry : entriesOf(*image)) {
-    EntryInfo info;
-    if (!describeEntry(*image, entry, info, error)) {
-      all = false;
-      std::cout << entry << ": " << error << "\n";
-      continue;
-    }
-    std::cout << entry << ": parameters of";
-    for (auto bytes : info.paramBytes)
-      std::cout << " " << bytes;
-    std::cout << " bytes, at most " << (info.maxThreads ? info.maxThreads : 1024) << " threads, " << info.sharedStatic
-              << " bytes of static shared memory, registers of a warp in " << info.registerBytes << " bytes\n";
-  }
+  for (auto &image : images)
+    for (auto &entry : entriesOf(*image))
+      all &= describe(*image, entry);
   return all ? ok : compileError;
 }
 
@@ -99,12 +132,18 @@ void printJson(const Counts &c) {
 
 int run(RunFlags &f) {
   std::string error;
-  auto image = open(f.path, error);
-  if (!image)
+  auto images = open(f.path, error);
+  if (!error.empty())
     return fail(compileError, error);
-  auto entries = entriesOf(*image);
-  if (f.entry.empty() && entries.size() == 1)
-    f.entry = entries[0];
+  if (f.entry.empty() && images.size() == 1 && entriesOf(*images[0]).size() == 1)
+    f.entry = entriesOf(*images[0])[0];
+  auto image = std::find_if(images.begin(), images.end(), [&](auto &candidate) {
+    auto names = entriesOf(*candidate);
+    return std::find(names.begin(), names.end(), f.entry) != names.end();
+  });
+  if (image == images.end())
+    return fail(usageError, f.path + ": expected --entry with the name of an entry (gdn-emu list shows them), got '" +
+                                f.entry + "'");
   Machine machine;
   Arguments arguments(machine);
   for (auto &text : f.args)
@@ -118,7 +157,7 @@ int run(RunFlags &f) {
                        : f.schedule == "random" ? Schedule::Random
                                                 : Schedule::Earliest;
   auto begin = std::chrono::steady_clock::now();
-  Result result = launch(machine, *image, f.launch, f.options);
+  Result result = launch(machine, **image, f.launch, f.options);
   std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   if (!result.ok())
     return fail(checkMismatch, f.path + ": " + result.error);
@@ -136,7 +175,7 @@ int run(RunFlags &f) {
 }
 
 void runOptions(CLI::App &app, RunFlags &f) {
-  app.add_option("file", f.path, "PTX file")->required();
+  app.add_option("file", f.path, "PTX file, or bundle built with --with-ptx")->required();
   app.add_option("--entry", f.entry, "name of the entry; may be left out where the file has one");
   app.add_option("--grid", f.grid, "blocks along x, y, z")->delimiter(',')->expected(1, 3);
   app.add_option("--block", f.block, "threads along x, y, z")->delimiter(',')->expected(1, 3);
@@ -161,9 +200,10 @@ void runOptions(CLI::App &app, RunFlags &f) {
 int main(int argc, char **argv) {
   CLI::App app{"executes PTX on the CPU"};
   app.require_subcommand(1);
-  auto *listing = app.add_subcommand("list", "entries of a PTX file, and whether all their instructions are known");
+  auto *listing =
+      app.add_subcommand("list", "entries of a PTX file or a bundle, and whether all their instructions are known");
   std::string path;
-  listing->add_option("file", path, "PTX file")->required();
+  listing->add_option("file", path, "PTX file, or bundle built with --with-ptx")->required();
   auto *running = app.add_subcommand("run", "run an entry");
   RunFlags flags;
   runOptions(*running, flags);
