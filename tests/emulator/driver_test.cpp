@@ -23,6 +23,10 @@ protected:
     ASSERT_EQ(call("cuDevicePrimaryCtxRetain", &context, 0), 0);
     ASSERT_EQ(call("cuCtxSetCurrent", context), 0);
   }
+  void TearDown() override {
+    for (void *module : modules)
+      EXPECT_EQ(call("cuLibraryUnload", module), 0);
+  }
   template <class... A> int call(const char *name, A... arguments) {
     auto function = reinterpret_cast<int (*)(A...)>(dlsym(library, name));
     EXPECT_TRUE(function) << name;
@@ -44,6 +48,7 @@ protected:
                    static_cast<void **>(nullptr), 0u, static_cast<int *>(nullptr), static_cast<void **>(nullptr), 0u),
               0);
     EXPECT_EQ(call("cuLibraryGetKernel", &function, module, "scale"), 0);
+    modules.push_back(module);
     return function;
   }
   int scale(void *function, void *stream, float a, Address x, Address y, uint32_t n, unsigned blocks) {
@@ -52,6 +57,7 @@ protected:
                 static_cast<void **>(nullptr));
   }
   void *library = nullptr, *context = nullptr;
+  std::vector<void *> modules;
   std::string ptx;
 };
 
@@ -125,6 +131,9 @@ TEST_F(Driver, RecordsGraphs) {
   EXPECT_EQ(call("cuGraphLaunch", executable, stream), 0);
   EXPECT_EQ(call("cuMemcpyDtoH_v2", static_cast<void *>(&first), y, size_t(4)), 0);
   EXPECT_EQ(first, 10);
+  EXPECT_EQ(call("cuGraphExecDestroy", executable), 0);
+  EXPECT_EQ(call("cuGraphDestroy", graph), 0);
+  EXPECT_EQ(call("cuStreamDestroy_v2", stream), 0);
 }
 
 TEST_F(Driver, EncodesTensorMaps) {

@@ -195,6 +195,31 @@ INSTANTIATE_TEST_SUITE_P(
              : f(x) == f(y)     ? (std::signbit(f(x)) ? y : x)
                                 : f(std::max(f(x), f(y))))));
 
+// 16-bit floats: the low halves of the words.
+uint64_t h(double x) { return x == x ? std::bit_cast<uint16_t>(_Float16(x)) : 0x7fff; }
+double h(uint64_t x) { return double(std::bit_cast<_Float16>(uint16_t(x))); }
+uint64_t pair(uint64_t high, uint64_t low) { return high << 16 | low; }
+double finite(double x) { return std::clamp(x, -65504.0, 65504.0); }
+#define HALVES(F)                                                                                                      \
+  pair(h([](double x, double y) -> double { return F; }(h(x >> 16), h(y >> 16))),                                      \
+       h([](double x, double y) -> double { return F; }(h(x), h(y))))
+
+INSTANTIATE_TEST_SUITE_P(Half, Instruction,
+                         testing::Values(CASE("u32", "f32", "cvt.rn.f16x2.f32 %o, %x, %y;", pair(h(f(x)), h(f(y)))),
+                                         CASE("u32", "f32", "cvt.rn.satfinite.f16x2.f32 %o, %x, %y;",
+                                              pair(h(finite(f(x))), h(finite(f(y))))),
+                                         CASE("u32", "f32", "cvt.rn.relu.f16x2.f32 %o, %x, %y;",
+                                              pair(h(f(x) < 0 ? 0.0 : f(x)), h(f(y) < 0 ? 0.0 : f(y)))),
+                                         CASE("u32", "f32",
+                                              "{ .reg .b16 %h; cvt.rn.satfinite.f16.f32 %h, %x; cvt.u32.u16 %o, %h; }",
+                                              h(finite(f(x)))),
+                                         CASE("u32", "b32", "add.f16x2 %o, %x, %y;", HALVES(x + y)),
+                                         CASE("u32", "b32", "mul.f16x2 %o, %x, %y;", HALVES(x *y)),
+                                         CASE("u32", "b32", "max.NaN.f16x2 %o, %x, %y;",
+                                              HALVES(x != x || y != y                       ? NAN
+                                                     : x < y || (x == y && std::signbit(x)) ? y
+                                                                                            : x))));
+
 // Approximations: within two units in the last place.
 TEST(Approximations, AreClose) {
   Machine machine;

@@ -66,11 +66,21 @@ void bf16ToF32(Warp &w, const Inst &i) {
   const uint16_t *x = w.at<uint16_t>(i.a[1]);
   write<float>(w, i.a[0], [&](unsigned l) { return bf16ToFloat(x[l]); });
 }
+// What .relu and .satfinite do before the rounding; a NaN stays one.
+float bounded(float x, bool relu, float most) {
+  float least = relu ? 0 : -most;
+  return x < least ? least : x > most ? most : x;
+}
+float mostOf(Type t, bool finite) {
+  if (!finite)
+    return std::numeric_limits<float>::infinity();
+  return t == Type::F16 || t == Type::F16X2 ? 65504.0f : std::bit_cast<float>(0x7f7f0000u);
+}
 template <bool Bf, bool Relu> void packPair(Warp &w, const Inst &i) {
   const float *hi = w.at<float>(i.a[1]), *lo = w.at<float>(i.a[2]);
+  const float most = std::bit_cast<float>(i.aux);
   write<uint32_t>(w, i.a[0], [&](unsigned l) {
-    float h = Relu ? (hi[l] > 0 || hi[l] != hi[l] ? hi[l] : 0) : hi[l],
-          o = Relu ? (lo[l] > 0 || lo[l] != lo[l] ? lo[l] : 0) : lo[l];
+    float h = bounded(hi[l], Relu, most), o = bounded(lo[l], Relu, most);
     return Bf ? uint32_t(floatToBf16(h)) << 16 | floatToBf16(o) : uint32_t(floatToHalf(h)) << 16 | floatToHalf(o);
   });
 }
@@ -93,7 +103,7 @@ template <class D> void truncateF32(Warp &w, const Inst &i) {
 // Everything else, lane by lane: rounding 0..3 is to an integer, 4..7 of the result.
 struct Form {
   Type to, from;
-  uint8_t rounding, flags; // flags: 1 sat, 2 ftz
+  uint8_t rounding, flags; // flags: 1 sat, 2 ftz, 4 satfinite
 };
 enum { RoundInteger = 0, RoundResult = 4, RoundNone = 8 };
 
@@ -155,10 +165,12 @@ uint64_t fromDouble(const Form &f, double x) {
   }
   case Type::F16:
   case Type::BF16:
+    if (f.flags & 4 && std::fabs(x) > mostOf(f.to, true))
+      x = std::copysign(mostOf(f.to, true), x);
     return toSmall(f.to, x, direction);
   case Type::TF32: {
     uint32_t b = std::bit_cast<uint32_t>(float(x));
-    return direction == 1 ? b & ~0x1fffu : (b + 0x1000) & ~0x1fffu; // .rna, .rn; .rz drops
+    return (b + 0x1000) & ~0x1fffu; // ties away from zero
   }
   default:
     return toInteger(f.to, x);
@@ -210,8 +222,6 @@ void generic(Warp &w, const Inst &i) {
 unsigned takeCvtRounding(Decoder &d) {
   if (int r = d.choose({"rni", "rzi", "rmi", "rpi"}); r >= 0)
     return RoundInteger + r;
-  if (d.take("rna"))
-    return RoundResult;
   int r = d.choose({"rn", "rz", "rm", "rp"});
   return r >= 0 ? RoundResult + r : RoundNone;
 }
@@ -255,20 +265,26 @@ void decodePair(Decoder &d, Type to, bool relu) {
 
 void decodeCvt(Decoder &d) {
   Form f{};
+  bool awayFromZero = d.take("rna"); // of tf32 alone
   f.rounding = takeCvtRounding(d);
   bool relu = d.take("relu");
   f.flags = (d.take("sat") ? 1 : 0) | (d.take("ftz") ? 2 : 0);
-  d.take("satfinite");
+  bool finite = d.take("satfinite");
   f.to = d.type();
   if (f.to == Type::F16X2 || f.to == Type::BF16X2) {
     if (f.rounding != RoundResult)
       d.fail("expected '.rn' for a pair");
+    d.inst().aux = std::bit_cast<uint32_t>(mostOf(f.to, finite));
     return decodePair(d, f.to, relu);
   }
   f.from = d.type();
   d.expectOperands(2, 2);
-  if (relu || sizeOf(f.to) > 8 || f.to == Type::E4M3X2 || f.to == Type::E5M2X2)
+  bool small = f.to == Type::F16 || f.to == Type::BF16,
+       directed = f.rounding == RoundResult + 2 || f.rounding == RoundResult + 3;
+  if (relu || sizeOf(f.to) > 8 || f.to == Type::E4M3X2 || f.to == Type::E5M2X2 || (small && directed) ||
+      (finite && !small) || (f.to == Type::TF32 && !awayFromZero))
     d.fail("this conversion is not supported");
+  f.flags |= finite ? 4 : 0;
   d.out(f.to, d.operand(0), true);
   d.use(f.from, d.operand(1), true);
   unsigned to = std::max(d.width(d.operand(0)), 2u), from = d.width(d.operand(1));

@@ -28,6 +28,8 @@ template <bool Bf, bool Packed, unsigned N, auto F> void half(Warp &w, const Ins
     for (unsigned h = 0; h < sizeof(T) * 8; h += 16) {
       auto value = [&](T v) { return double(widen<Bf>(uint16_t(v >> h))); };
       double result = F(value(x[l]), value(y[l]), value(z[l]));
+      if (i.flags & 4 && (value(x[l]) != value(x[l]) || value(y[l]) != value(y[l])))
+        result = std::numeric_limits<double>::quiet_NaN();
       if (i.flags & 1)
         result = result > 0 ? (result < 1 ? result : 1) : 0;
       if (i.flags & 2)
@@ -38,9 +40,16 @@ template <bool Bf, bool Packed, unsigned N, auto F> void half(Warp &w, const Ins
   });
 }
 
+// A NaN loses against a number; -0 < +0.
+double larger(double x, double y) {
+  if (x != x || y != y)
+    return x != x ? y : x;
+  return x < y || (x == y && std::signbit(x)) ? y : x;
+}
+
 template <unsigned N, auto F> void decode(Decoder &d) {
-  d.take("rn"), d.take("ftz"), d.take("NaN"), d.take("approx");
-  d.inst().flags = (d.take("sat") ? 1 : 0) | (d.take("relu") ? 2 : 0);
+  d.take("rn"), d.take("ftz"), d.take("approx");
+  d.inst().flags = (d.take("sat") ? 1 : 0) | (d.take("relu") ? 2 : 0) | (d.take("NaN") ? 4 : 0);
   Type t = d.type();
   d.expectOperands(N + 1, N + 1);
   d.out(t, 0);
@@ -89,9 +98,9 @@ void decodeHalf(Decoder &d, const std::string &name) {
   if (name == "fma")
     return decode<3, [](double x, double y, double z) { return std::fma(x, y, z); }>(d);
   if (name == "min")
-    return decode<2, [](double x, double y, double) { return std::fmin(x, y); }>(d);
+    return decode<2, [](double x, double y, double) { return -larger(-x, -y); }>(d);
   if (name == "max")
-    return decode<2, [](double x, double y, double) { return std::fmax(x, y); }>(d);
+    return decode<2, [](double x, double y, double) { return larger(x, y); }>(d);
   if (name == "abs")
     return decode<1, [](double x, double, double) { return std::fabs(x); }>(d);
   if (name == "neg")
