@@ -40,10 +40,40 @@ struct InsertFences : tile::impl::InsertFencesPassBase<InsertFences> {
     FenceOp::create(b, get.getLoc());
   }
 
+  // A slot's last use belongs to another copy where copies take turns in a ring that is not theirs in whole rounds.
+  // Only the warp that puts has waited for it; a parity cannot tell two phases back from none, so the others may not
+  // look before it has.
+  static void follow(OneWarpOp one) {
+    auto role = one->getParentOfType<RoleOp>();
+    int64_t copies = intOf(role.getCopies());
+    bool aliases = one.walk([&](PutOp put) {
+                        auto ring = put.getRing().getDefiningOp<RingOp>();
+                        bool got = llvm::any_of(ring->getUsers(), [&](Operation *user) {
+                          return isa<GetOp>(user) && user->getParentOfType<RoleOp>() == role;
+                        });
+                        return got && copies % intOf(ring.getDepth()) ? WalkResult::interrupt() : WalkResult::advance();
+                      })
+                       .wasInterrupted();
+    if (!aliases || copies == 1)
+      return;
+    OpBuilder b(one);
+    b.setInsertionPointAfter(one);
+    SyncOp::create(b, one.getLoc());
+  }
+  // Whether the role has met at a barrier in this turn already.
+  static bool hasMet(Operation *op) {
+    auto loop = op->getParentOfType<scf::ForOp>();
+    Operation *in = loop ? loop.getBody()->findAncestorOpInBlock(*op) : nullptr;
+    for (in = in ? in->getPrevNode() : nullptr; in; in = in->getPrevNode())
+      if (isa<SyncOp>(in))
+        return true;
+    return false;
+  }
+
   // Scratch rows are written by their own warp and read by others. Between turns of the loop around, whoever reads is
   // ahead of whoever writes: the scan starts as if others' rows had just been read.
   static void synchronise(PerWarpOp region) {
-    bool written = false, read = true;
+    bool written = false, read = !hasMet(region);
     for (Operation &op : region.getBody().front()) {
       auto scratch = [](Value v) { return isa_and_nonnull<ScratchOp>(v.getDefiningOp()); };
       auto mma = dyn_cast<BlockMmaOp>(op);
@@ -62,6 +92,7 @@ struct InsertFences : tile::impl::InsertFencesPassBase<InsertFences> {
   void runOnOperation() override {
     getOperation().walk([](PutOp put) { fence(put); });
     getOperation().walk([](GetOp get) { fence(get); });
+    getOperation().walk([](OneWarpOp one) { follow(one); });
     getOperation().walk([](PerWarpOp region) { synchronise(region); });
   }
 };
