@@ -49,7 +49,7 @@ private:
   bool lowerToPtx(Phase phase);
   bool assembleKernel(Phase phase);
   bool take(Assembly assembly);
-  void print() { llvm::raw_string_ostream(result.text) << *module; }
+  void print() { llvm::raw_string_ostream(result.text) << *module << '\n'; }
   std::string entryName() const;
 
   const CompileRequest &request;

@@ -236,9 +236,7 @@ static Attribute one(MLIRContext *ctx) { return IntegerAttr::get(IntegerType::ge
 static bool isOne(Attribute d) { return isa<IntegerAttr>(d) && cast<IntegerAttr>(d).getInt() == 1; }
 
 static LogicalResult inferBroadcast(std::optional<Location> loc, Type l, Type r, SmallVectorImpl<Type> &out) {
-  auto a = dyn_cast<FragType>(l), b = dyn_cast<FragType>(r);
-  if (!a || !b)
-    return emitOptionalError(loc, "expected fragments, got ", l, " and ", r);
+  auto a = cast<FragType>(l), b = cast<FragType>(r);
   if (a.getElement() != b.getElement() || a.getDims().size() != b.getDims().size())
     return emitOptionalError(loc, "expected equal ranks and element types, got ", a, " and ", b);
   SmallVector<Attribute> dims;
@@ -358,7 +356,7 @@ LogicalResult GetOp::inferReturnTypes(MLIRContext *, std::optional<Location>, Ad
 
 //===-- regions ---------------------------------------------------------------------===//
 static ParseResult parseBody(OpAsmParser &p, OperationState &s, ArrayRef<OpAsmParser::Argument> args) {
-  return p.parseRegion(*s.addRegion(), args);
+  return failure(p.parseRegion(*s.addRegion(), args) || p.parseOptionalAttrDict(s.attributes));
 }
 static void printBody(OpAsmPrinter &p, Operation *op) {
   p.printRegion(op->getRegion(0), /*printEntryBlockArgs=*/false);
@@ -383,7 +381,7 @@ static ParseResult parseNamed(OpAsmParser &p, OperationState &s, bool keepNames)
   if (p.parseSymbolName(name, "sym_name", s.attributes) ||
       p.parseArgumentList(args, AsmParser::Delimiter::Paren, /*allowType=*/true))
     return failure();
-  if (parseBody(p, s, args) || p.parseOptionalAttrDict(s.attributes))
+  if (parseBody(p, s, args))
     return failure();
   if (!keepNames || s.attributes.get("names"))
     return success();
@@ -486,7 +484,9 @@ void ForeachOp::print(OpAsmPrinter &p) {
   printBody(p, *this);
 }
 LogicalResult ForeachOp::verify() {
-  return success(llvm::equal(getBody().getArgumentTypes(), itemFields(getContext())));
+  if (!llvm::equal(getBody().getArgumentTypes(), itemFields(getContext())))
+    return emitOpError("expected the fields of an item, got ") << getBody().getArgumentTypes();
+  return success();
 }
 ParseResult PutOp::parse(OpAsmParser &p, OperationState &s) {
   OpAsmParser::UnresolvedOperand ring;

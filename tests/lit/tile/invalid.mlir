@@ -68,7 +68,7 @@ tile.template @operand_carried {
     tile.role @r warps(4) registers(128) {
       %z = tile.fill 0.0 : !tile.frag<[64, 64], f32>
       %h = tile.convert %z : !tile.frag<[64, 64], f32> to !tile.frag<[64, 64], bf16>
-      // expected-error @+1 {{carries an operand fragment}}
+      // expected-error @+1 {{carries an operand fragment '!tile.frag<[64, 64], bf16>'; carry the fp32 value and convert it in the loop}}
       %e = scf.for %i = %c0 to %n step %c1 iter_args(%x = %h) -> (!tile.frag<[64, 64], bf16>) : i32 {
         scf.yield %x : !tile.frag<[64, 64], bf16>
       }
@@ -304,6 +304,18 @@ tile.template @not_held {
       tile.release %r : !tile.ring<!tile.buf<[64, 64], bf16>>
       // expected-error @+1 {{gives back a slot that this role does not hold}}
       tile.release %r : !tile.ring<!tile.buf<[64, 64], bf16>>
+    }
+  }
+}
+
+// -----
+tile.template @item_types {
+  tile.kernel @main(%items: !tile.items<1, 64>) {
+    tile.role @r warps(4) registers(64) {
+      // expected-error @+1 {{expected the fields of an item, got 'i32'}}
+      "tile.foreach"(%items) ({
+      ^bb0(%i: i32):
+      }) : (!tile.items<1, 64>) -> ()
     }
   }
 }

@@ -1,11 +1,17 @@
 // Fences between generic writes and what products and bulk copies read; barriers between warps around scratch.
-// RUN: gdn-opt %S/../../../templates/forward.mlir --tile-pipeline="values=K=128,V=128" | FileCheck %s
+// RUN: gdn-opt %S/../../../templates/forward.mlir --tile-pipeline="values=K=128,V=128" | FileCheck --check-prefixes=CHECK,MEET %s
+// RUN: gdn-opt %S/../../../templates/forward.mlir --tile-pipeline="values=K=128,V=128,aux=1" | FileCheck --check-prefixes=CHECK,ALONE %s
 // CHECK: %[[T:.*]] = tile.ring depth(3) {{.*}}zeroed} : <!tile.buf
-// What warps read of each other: rows that others may still read, then rows that others have written.
+// Copies that take turns in a ring follow the warp that has waited for the slot. One copy has nobody to follow.
+// CHECK: tile.one_warp
+// MEET: } {warp = 0 : i64}
+// MEET-NEXT: tile.sync
+// ALONE-NOT: tile.sync
+// What warps read of each other: rows that others may still read, unless the warps have met since; then rows that others have written.
 // CHECK: tile.put %[[T]]
-// CHECK: tile.sync
-// CHECK-NEXT: tile.solve_blocks
-// CHECK-NOT: tile.sync
+// ALONE: tile.sync
+// ALONE-NEXT: tile.solve_blocks
+// MEET-NOT: tile.sync
 // CHECK: tile.write
 // CHECK: tile.sync
 // CHECK-NEXT: tile.block_mma

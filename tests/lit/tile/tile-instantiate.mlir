@@ -4,6 +4,7 @@
 // RUN: not gdn-opt %s --tile-instantiate="values=rows=64" 2>&1 | FileCheck --check-prefix=MISSING %s
 // RUN: not gdn-opt %s --tile-instantiate="values=rows=96,io=f16" 2>&1 | FileCheck --check-prefix=CHOICE %s
 // RUN: not gdn-opt %s --tile-instantiate="values=rows=64,io=fp16" 2>&1 | FileCheck --check-prefix=TYPE %s
+// RUN: not gdn-opt %s --tile-instantiate="values=rows=64,io=f16,depth=two" 2>&1 | FileCheck --check-prefix=NUMBER %s
 // RUN: not gdn-opt %s --tile-instantiate="values=rows=64,io=f16,depht=3" 2>&1 | FileCheck --check-prefix=UNKNOWN %s
 // RUN: not gdn-opt %s --tile-instantiate="values=rows=64,io=f16,depth=1" 2>&1 | FileCheck --check-prefix=REQUIRE %s
 // RUN: not gdn-opt %s --tile-instantiate="values=rows=64,io=f16,parts=3" 2>&1 | FileCheck --check-prefix=WHOLE %s
@@ -11,7 +12,8 @@
 
 // MISSING: error: parameter 'io' has no value
 // CHOICE: error: parameter 'rows' expected one of [64, 128], got 96 : i64
-// TYPE: error: parameter 'io' has no value
+// TYPE: error: parameter 'io' expected one of [f16, bf16], got 'fp16'
+// NUMBER: error: parameter 'depth' expected a whole number, bf16, f16 or f32, got 'two'
 // UNKNOWN: error: 'tile.template' op has no parameter 'depht'
 // REQUIRE: error: a ring needs two slots
 // WHOLE: error: 'part' is not a whole number for these parameters

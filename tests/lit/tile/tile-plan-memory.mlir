@@ -17,3 +17,19 @@
 
 // expected-error @+1 {{expected tile-place-roles before tile-plan-memory}}
 tile.kernel @early() { tile.role @r warps(4) registers(64) { tile.turn { tile.yield } } }
+
+// -----
+tile.kernel @turns(%n: i32) {
+  // expected-error @+1 {{expected a slot for each of 2 copies that take turns, got depth 1}}
+  %ring = tile.ring depth(1) : !tile.ring<!tile.buf<[64, 64], bf16>>
+  tile.role @producer warps(4) registers(64) copies(2) {
+    %first, %step = tile.share %n
+    scf.for %i = %first to %n step %step : i32 {
+      tile.put %ring as (%b) : !tile.ring<!tile.buf<[64, 64], bf16>> { }
+    }
+  }
+  tile.role @consumer warps(4) registers(64) {
+    %b = tile.get %ring : !tile.ring<!tile.buf<[64, 64], bf16>>
+    tile.release %ring : !tile.ring<!tile.buf<[64, 64], bf16>>
+  }
+} {threads = 384 : i64}

@@ -158,3 +158,16 @@ tile.kernel @no_value(%n: i32, %clocks: !tile.view<[?, 8], i64>) {
     }
   }
 }
+
+// -----
+tile.kernel @loop_variable(%n: i32, %clocks: !tile.view<[?, 8], i64>) {
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  tile.role @r warps(4) registers(128) {
+    scf.for %i = %zero to %n step %one : i32 {
+      tile.resume "record"
+      // expected-error @+1 {{captures a variable of the loop, which names another iteration there; capture what is computed from it}}
+      tile.defer "record" { tile.record %i to %clocks at 2 : !tile.view<[?, 8], i64> }
+    }
+  }
+}
