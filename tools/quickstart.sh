@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds the preset `release`, then compiles a public model's kernels into a bundle; where there is a GPU, runs them on it.
+# Builds the preset `release`, compiles a public model's kernels into a bundle and runs them on the GPU, or on the
+# emulator where there is none.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,8 +13,8 @@ cmake --preset release
 cmake --build --preset release --parallel "$(nproc)"
 
 gdnc=build/release/bin/gdnc
-run=()
+run=--run-emulator
 if $gdnc doctor --json | grep -q '"gpu 0"'; then
-  run=(--run 4096)
+  run=--run
 fi
-$gdnc build --model Qwen3-Next-80B-A3B --tp 8 --arch sm_90a -o build/release/qwen3-next.gdnb "${run[@]}"
+$gdnc build --model Qwen3-Next-80B-A3B --tp 8 --arch sm_90a -o build/release/qwen3-next.gdnb $run 4096

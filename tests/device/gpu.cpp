@@ -65,6 +65,15 @@ size_t Gpu::freeMemory() const {
   return free;
 }
 
+std::map<std::string, double> Gpu::takeWork() const {
+  std::map<std::string, double> work;
+  auto visit = [](void *to, const char *name, double value) {
+    static_cast<std::map<std::string, double> *>(to)->emplace(name, value);
+  };
+  table.gdnEmulatorWork(visit, &work);
+  return work;
+}
+
 Memory::Memory(const Gpu &gpu, size_t size) : gpu(gpu), bytes(size) {
   if (size)
     gpu.driver().cuMemAlloc_v2(&base, size);
@@ -131,6 +140,12 @@ void check(gdn_status status, const char *what) {
 }
 
 Bundle::Bundle(const std::string &path) { check(gdn_bundle_open(path.c_str(), &handle), path.c_str()); }
+
+Bundle Bundle::fromMemory(std::string_view bytes) {
+  gdn_bundle *handle = nullptr;
+  check(gdn_bundle_from_memory(bytes.data(), bytes.size(), &handle), "gdn_bundle_from_memory");
+  return Bundle(handle);
+}
 
 gdn_kernel_info Bundle::kernel(size_t index) const {
   gdn_kernel_info info = {};

@@ -3,8 +3,10 @@
 #pragma once
 #include "gdn/gdn.h"
 #include <cstdint>
+#include <map>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace gdn::gpu {
@@ -63,6 +65,9 @@ public:
   bool hasGraphs() const { return bool(table.cuGraphLaunch); }
   bool hasModules() const { return bool(table.cuModuleLoadData); }
   size_t freeMemory() const;
+  bool isEmulator() const { return bool(table.gdnEmulatorWork); }
+  // Of the emulator alone: what its launches since the last call did, by name; the first call begins to count.
+  std::map<std::string, double> takeWork() const;
 
 private:
   gdn_device_info description;
@@ -140,6 +145,7 @@ void check(gdn_status status, const char *what);
 class Bundle {
 public:
   explicit Bundle(const std::string &path);
+  static Bundle fromMemory(std::string_view bytes); // which stay as they are as long as it lives
   ~Bundle() { gdn_bundle_close(handle); }
   Bundle(const Bundle &) = delete;
   gdn_bundle *get() const { return handle; }
@@ -147,6 +153,7 @@ public:
   gdn_kernel_info kernel(size_t index) const;
 
 private:
+  explicit Bundle(gdn_bundle *handle) : handle(handle) {}
   gdn_bundle *handle = nullptr;
 };
 

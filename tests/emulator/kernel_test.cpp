@@ -147,7 +147,10 @@ TEST(Counts, OfAProduct) {
   ASSERT_EQ(n.tensorProducts.size(), 1u);
   EXPECT_EQ(n.tensorProducts.begin()->first, "mma.m16n8k16.row.col.f32.f16.f16.f32");
   EXPECT_EQ(n.tensorProducts.begin()->second, 4u * 16 * 8 * 16);
-  EXPECT_EQ(n.tensorClocks(), 4);
+  auto byName = n.byName();
+  EXPECT_EQ(byName["tensor_clocks"], 4);
+  EXPECT_EQ(byName["tensor_clocks.mma.m16n8k16.row.col.f32.f16.f16.f32"], 4);
+  EXPECT_EQ(byName["shared_conflicts"], double(n.sharedConflicts));
   EXPECT_EQ(n.sharedBytes, 2u * (16 * 64 + 64 * 8) + 4 * (16 * 64 / 4 * 2 + 16 * 16));
   // Rows of A are 128 bytes apart: the eight rows of a matrix fall into the same banks.
   EXPECT_EQ(n.sharedConflicts, 4u * 4 * 7);

@@ -84,11 +84,24 @@ void Counters::addTo(Counts &c, const Program &program) const {
   c.mbarrierWaits += mbarrierWaits;
 }
 
-double Counts::tensorClocks() const {
-  uint64_t products = 0;
-  for (auto &[name, n] : tensorProducts)
-    products += n;
-  return double(products) / 2048;
+std::map<std::string, double> Counts::byName() const {
+  std::map<std::string, double> all = {{"issue_slots", instructions},
+                                       {"shared_bytes", sharedBytes},
+                                       {"shared_wavefronts", sharedWavefronts},
+                                       {"shared_conflicts", sharedConflicts},
+                                       {"global_bytes", globalBytes},
+                                       {"global_sectors", globalSectors},
+                                       {"bulk_load_bytes", bulkLoadBytes},
+                                       {"bulk_store_bytes", bulkStoreBytes},
+                                       {"barrier_waits", barrierWaits},
+                                       {"mbarrier_waits", mbarrierWaits},
+                                       {"tensor_clocks", 0}};
+  for (auto &[instruction, products] : tensorProducts) {
+    double clocks = double(products) / 2048;
+    all["tensor_clocks." + instruction] = clocks;
+    all["tensor_clocks"] += clocks;
+  }
+  return all;
 }
 
 } // namespace gdn::emu

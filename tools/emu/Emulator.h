@@ -77,8 +77,9 @@ struct Counts {
   uint64_t globalBytes = 0, globalSectors = 0;    // of loads, stores and atomics, not of bulk copies
   uint64_t bulkLoadBytes = 0, bulkStoreBytes = 0;
   uint64_t barrierWaits = 0, mbarrierWaits = 0; // warps that had to stop
-  // Of the tensor cores of one SM at full rate: 2048 multiply-adds of 16-bit operands a clock on sm_90.
-  double tensorClocks() const;
+  // Each by its name, as tables and gdnc name it. "tensor_clocks", in all and, behind a dot, of each instruction, are
+  // those of the tensor cores of one SM at full rate: 2048 multiply-adds of 16-bit operands a clock on sm_90.
+  std::map<std::string, double> byName() const;
 };
 
 struct Result {

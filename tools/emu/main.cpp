@@ -101,33 +101,14 @@ Dim dim(std::vector<uint32_t> v) {
   return {v[0], v[1], v[2]};
 }
 
-std::vector<std::pair<const char *, uint64_t>> rows(const Counts &c) {
-  return {{"instructions", c.instructions},          {"shared_bytes", c.sharedBytes},
-          {"shared_wavefronts", c.sharedWavefronts}, {"shared_conflicts", c.sharedConflicts},
-          {"global_bytes", c.globalBytes},           {"global_sectors", c.globalSectors},
-          {"bulk_load_bytes", c.bulkLoadBytes},      {"bulk_store_bytes", c.bulkStoreBytes},
-          {"barrier_waits", c.barrierWaits},         {"mbarrier_waits", c.mbarrierWaits}};
-}
-
-void printCounts(const Counts &c) {
-  for (auto &[name, value] : rows(c))
-    std::cout << name << " " << value << "\n";
-  std::cout << "tensor_clocks " << c.tensorClocks() << "\n";
-  for (auto &[name, value] : c.tensorProducts)
-    std::cout << "products " << name << " " << value << "\n";
-}
-
-void printJson(const Counts &c) {
-  std::cout << "{";
-  for (auto &[name, value] : rows(c))
-    std::cout << '"' << name << "\": " << value << ", ";
-  std::cout << "\"tensor_clocks\": " << c.tensorClocks() << ", \"products\": {";
-  const char *separator = "";
-  for (auto &[name, value] : c.tensorProducts) {
-    std::cout << separator << '"' << name << "\": " << value;
-    separator = ", ";
+void printCounts(const Counts &counts, bool json) {
+  const char *separator = json ? "{" : "";
+  std::cout.precision(15);
+  for (auto &[name, value] : counts.byName()) {
+    std::cout << separator << (json ? "\"" + name + "\": " : name + " ") << value;
+    separator = json ? ", " : "\n";
   }
-  std::cout << "}}\n";
+  std::cout << (json ? "}\n" : "\n");
 }
 
 int run(RunFlags &f) {
@@ -168,7 +149,7 @@ int run(RunFlags &f) {
     if (!arguments.save(out, error))
       return fail(usageError, error);
   if (f.options.count)
-    f.json ? printJson(result.counts) : printCounts(result.counts);
+    printCounts(result.counts, f.json);
   std::cerr << "gdn-emu: " << result.instructions << " warp instructions in " << seconds.count() << " s, "
             << double(result.instructions) / 1e6 / seconds.count() << " million a second\n";
   return ok;

@@ -134,11 +134,7 @@ std::vector<BuiltKernel> gdnc::compileVariants(const std::vector<Variant> &varia
     for (size_t i = 0; i < std::min(jobs, variants.size()); ++i)
       threads.emplace_back([&] { batch.work(); });
   }
-  std::vector<BuiltKernel> kernels = batch.results();
-  if (!options.withPtx)
-    for (BuiltKernel &built : kernels)
-      built.kernel.ptx.clear();
-  return kernels;
+  return batch.results();
 }
 
 std::string gdnc::describeBuild(const BuildOptions &options, const Model &model,

@@ -8,6 +8,28 @@
 using namespace gdnc;
 using nlohmann::json;
 
+static void printRun(const LoadedBundle &loaded, const RunReport &run) {
+  std::vector<TableRow> rows{{"io", "state", "split", "output error", "state error"}};
+  auto add = [&](const std::string &name, const std::string &value) {
+    if (rows.size() == 2)
+      rows.front().push_back(name);
+    rows.back().push_back(value);
+  };
+  for (const RunResult &result : run.results) {
+    const gdn::KernelKey &key = loaded.bundle.kernels[result.kernel].kernel.key;
+    rows.push_back({gdn::describe(key.io), key.stateVFirst ? "v-first" : "k-first", std::to_string(key.split),
+                    fmt::format("{:.2e}", result.outputError), fmt::format("{:.2e}", result.stateError)});
+    if (result.milliseconds)
+      add("ms", fmt::format("{:.3f}", *result.milliseconds));
+    for (auto [name, title] : {std::pair("tensor_clocks", "tensor clocks"),
+                               {"issue_slots", "issue slots"},
+                               {"shared_conflicts", "bank conflicts"}})
+      if (auto count = result.work.find(name); count != result.work.end())
+        add(title, fmt::format("{}", count->second));
+  }
+  fmt::print("\n{}, one sequence of {} tokens; errors relative to fp64\n{}", run.device, run.tokens, formatTable(rows));
+}
+
 static void printTable(const LoadedBundle &loaded, const std::vector<BuiltKernel> &kernels, const std::string &path,
                        const std::optional<RunReport> &run) {
   std::vector<TableRow> rows{kernelHead};
@@ -18,14 +40,8 @@ static void printTable(const LoadedBundle &loaded, const std::vector<BuiltKernel
   }
   fmt::print("{}\n{}: {} kernels, {} bytes, needs {}\n", formatTable(rows), path, kernels.size(), loaded.bytes.size(),
              driverNeeded(loaded.bundle));
-  if (!run)
-    return;
-  std::vector<TableRow> results{{"io", "state", "split", "output error", "state error", "ms"}};
-  for (const RunResult &result : run->results)
-    results.push_back({result.io, result.state, std::to_string(result.split), fmt::format("{:.2e}", result.outputError),
-                       fmt::format("{:.2e}", result.stateError), fmt::format("{:.3f}", result.milliseconds)});
-  fmt::print("\n{}, one sequence of {} tokens; errors relative to fp64\n{}", run->device, run->tokens,
-             formatTable(results));
+  if (run)
+    printRun(loaded, *run);
 }
 
 static void printJson(const LoadedBundle &loaded, const std::vector<BuiltKernel> &kernels, const std::string &path,
@@ -42,16 +58,32 @@ static void printJson(const LoadedBundle &loaded, const std::vector<BuiltKernel>
                  {"metadata", json::parse(loaded.bundle.metadata)}};
   if (run) {
     json results = json::array();
-    for (const RunResult &result : run->results)
-      results.push_back({{"io", result.io},
-                         {"state", result.state},
-                         {"split", result.split},
+    for (const RunResult &result : run->results) {
+      results.push_back({{"kernel", gdn::describe(loaded.bundle.kernels[result.kernel].kernel.key)},
                          {"output_error", result.outputError},
-                         {"state_error", result.stateError},
-                         {"milliseconds", result.milliseconds}});
+                         {"state_error", result.stateError}});
+      if (result.milliseconds)
+        results.back()["milliseconds"] = *result.milliseconds;
+      if (!result.work.empty())
+        results.back()["work"] = result.work;
+    }
     report["run"] = {{"device", run->device}, {"tokens", run->tokens}, {"results", std::move(results)}};
   }
   fmt::print("{}\n", report.dump(2));
+}
+
+// The bundle's bytes, with each kernel's PTX or without.
+static std::string pack(const std::vector<BuiltKernel> &built, bool ptx, const std::string &metadata) {
+  std::vector<gdn::Kernel> kernels;
+  for (const BuiltKernel &each : built) {
+    kernels.push_back(each.kernel);
+    if (!ptx)
+      kernels.back().ptx.clear();
+  }
+  gdn::BundleResult<std::string> bytes = gdn::writeBundle(kernels, metadata);
+  if (!bytes)
+    throw Failure(CompileError, "{}", bytes.error().text);
+  return std::move(*bytes);
 }
 
 static void runBuild(const BuildOptions &options) {
@@ -59,21 +91,21 @@ static void runBuild(const BuildOptions &options) {
   Model rank = divideHeads(model, options.ranks);
   std::vector<Variant> variants = planBuild(options, model); // sorted by key, as a bundle is
   std::vector<BuiltKernel> built = compileVariants(variants, options);
-  std::vector<gdn::Kernel> kernels;
-  for (const BuiltKernel &each : built)
-    kernels.push_back(each.kernel);
-  gdn::BundleResult<std::string> bytes = gdn::writeBundle(kernels, describeBuild(options, model, built));
-  if (!bytes)
-    throw Failure(CompileError, "{}", bytes.error().text);
-  writeFile(options.output, *bytes);
-  auto loaded = parseLoaded(std::move(*bytes), options.output);
+  std::string metadata = describeBuild(options, model, built);
+  auto loaded = parseLoaded(pack(built, options.withPtx, metadata), options.output);
+  writeFile(options.output, loaded->bytes);
   std::optional<RunReport> run;
-  if (options.runTokens)
-    run = runForward(options.output, rank, options.runTokens);
+  if (options.emulatorTokens) {
+    useEmulator();
+    run = runForward(pack(built, /*ptx=*/true, metadata), rank.keyHeads, rank.valueHeads, options.emulatorTokens);
+  } else if (options.runTokens) {
+    run = runForward(loaded->bytes, rank.keyHeads, rank.valueHeads, options.runTokens);
+  }
   (options.json ? printJson : printTable)(*loaded, built, options.output, run);
   for (const RunResult &result : run ? run->results : std::vector<RunResult>())
     if (!result.accurate)
-      throw Failure(CheckMismatch, "{} {} split={}: errors past the bound", result.io, result.state, result.split);
+      throw Failure(CheckMismatch, "{}: errors past the bound",
+                    gdn::describe(loaded->bundle.kernels[result.kernel].kernel.key));
 }
 
 void gdnc::addBuild(CLI::App &app) {
@@ -100,10 +132,16 @@ void gdnc::addBuild(CLI::App &app) {
   command->add_flag("--with-ptx", options->withPtx, "keep each kernel's PTX in the bundle");
   command->add_option("--jobs,-j", options->jobs, "kernels to compile at a time (default: one a core)")
       ->check(positive());
+  CLI::Option *run =
+      command
+          ->add_option("--run", options->runTokens,
+                       "then run it on a sequence of so many tokens, on the GPU or what GDN_DRIVER names")
+          ->check(positive());
   command
-      ->add_option("--run", options->runTokens,
-                   "then run it on a sequence of so many tokens, on the GPU or what GDN_DRIVER names")
-      ->check(positive());
+      ->add_option("--run-emulator", options->emulatorTokens,
+                   "the same on the emulator, which also counts the work; needs no GPU")
+      ->check(positive())
+      ->excludes(run);
   command->add_flag("--json", options->json, "print JSON instead of a table");
   command->add_flag("--no-cache", options->noCache, "neither read nor write cached kernels");
   command->callback([options] { runBuild(*options); });

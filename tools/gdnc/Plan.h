@@ -14,8 +14,8 @@ struct BuildOptions {
   bool profile = false;         // also the variants that write clock stamps
   bool withPtx = false;
   std::string output;
-  unsigned jobs = 0;      // 0: one a core
-  uint32_t runTokens = 0; // 0: do not run
+  unsigned jobs = 0;                          // 0: one a core
+  uint32_t runTokens = 0, emulatorTokens = 0; // of the sequence that kernels are run on; 0: they are not
   bool json = false, noCache = false;
 };
 

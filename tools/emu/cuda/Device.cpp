@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 
 namespace gdn::emu::cuda {
 namespace {
@@ -110,10 +111,21 @@ int Device::submit(Stream *stream, Work work) {
 int Device::launch(const Launch &what, Library &library) {
   std::shared_lock lock(mutex);
   Result result = emu::launch(machine, *library.image, what, options);
-  if (result.ok())
+  if (result.ok()) {
+    std::lock_guard workLock(workMutex);
+    if (options.count)
+      for (auto &[name, value] : result.counts.byName())
+        work[name] += value;
     return success;
+  }
   std::fprintf(stderr, "libgdn-emu-cuda: %s\n", result.error.c_str());
   return fail(launchFailed, result.error);
+}
+
+std::map<std::string, double> Device::takeWork() {
+  std::unique_lock lock(mutex);
+  options.count = true;
+  return std::exchange(work, {});
 }
 
 } // namespace gdn::emu::cuda

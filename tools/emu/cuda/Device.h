@@ -50,6 +50,8 @@ public:
   int release(uint64_t address);
   int submit(Stream *stream, Work work);
   int launch(const Launch &launch, Library &library);
+  // Work of the launches since the last call, by Counts::byName; the first call begins to count.
+  std::map<std::string, double> takeWork();
 
   Options options;
   Machine machine;
@@ -60,6 +62,8 @@ private:
   std::shared_mutex mutex; // launches share it, allocation changes the map
   uint64_t arena, next;
   std::map<uint64_t, size_t> allocations; // reserved bytes
+  std::mutex workMutex;
+  std::map<std::string, double> work;
 };
 
 } // namespace gdn::emu::cuda

@@ -117,6 +117,12 @@ EXPORT cuInit(unsigned) { return success; }
 EXPORT cuDriverGetVersion(int *version) { return *version = 13000, success; }
 // The runtime hands modules over as PTX to a driver that has this function.
 EXPORT gdnEmulatorVersion(int *version) { return *version = 1, success; }
+// Visits every work count of the launches since the last call; nothing is counted before the first call.
+EXPORT gdnEmulatorWork(void (*visit)(void *to, const char *name, double value), void *to) {
+  for (auto &[name, value] : Device::get().takeWork())
+    visit(to, name.c_str(), value);
+  return success;
+}
 
 EXPORT cuGetErrorName(int status, const char **name) {
   for (auto &s : statuses)
