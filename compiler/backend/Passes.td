@@ -17,6 +17,7 @@ def SmVerifyRules : Pass<"sm-verify-rules", "::sm::KernelOp"> {
   let description = [{
     R1: an accumulator is read only after it has passed through the sm.wgmma.wait that retires its product.
     R2: a register operand comes out of an sm.wgmma.fence before its product, and passes through the wait that retires it.
+    R3: an accumulator that a loop carries is read beside products in flight only where the loop is entered with it as a product's result.
     Products are followed through loops and branches, group by group.
   }];
 }

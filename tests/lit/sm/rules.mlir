@@ -1,4 +1,4 @@
-// R1 and R2: registers of products in flight.
+// R1 to R3: registers of products in flight, and of what a loop carries from product to product.
 // RUN: gdn-opt %s --sm-pipeline --split-input-file --verify-diagnostics
 
 // What the rules ask for: operands and accumulators through the fence, both through the wait, two groups in flight, around a loop.
@@ -128,15 +128,19 @@ sm.kernel @around_loop(%s: f32) attributes {threads = 128 : i64, shared_bytes = 
 
 // -----
 // Arguments that a loop hands on in another order are followed.
-sm.kernel @swapped(%s: f32) attributes {threads = 128 : i64, shared_bytes = 0 : i64, params = [{kind = "scalar", name = "s"}]} {
+sm.kernel @swapped() attributes {threads = 128 : i64, shared_bytes = 0 : i64, params = []} {
   %x = sm.lane
   %zero = arith.constant 0 : i32
   %one = arith.constant 1 : i32
   sm.wgmma.fence
+  %h:4 = sm.wgmma bf16 n 8 at %x b %x : f32, f32, f32, f32
+  sm.wgmma.commit
+  %w:4 = sm.wgmma.wait 0 (%h#0, %h#1, %h#2, %h#3 : f32, f32, f32, f32)
+  sm.wgmma.fence
   // expected-note @below {{the product}}
   %g:4 = sm.wgmma bf16 n 8 at %x b %x : f32, f32, f32, f32
   sm.wgmma.commit
-  %r:2 = scf.for %i = %zero to %x step %one iter_args(%a0 = %g#0, %a1 = %s) -> (f32, f32) : i32 {
+  %r:2 = scf.for %i = %zero to %x step %one iter_args(%a0 = %g#0, %a1 = %w#0) -> (f32, f32) : i32 {
     // expected-error @below {{reads an accumulator that has not passed through}}
     sm.store_shared %a1 to %x : f32
     scf.yield %a1, %a0 : f32, f32
@@ -180,4 +184,88 @@ sm.kernel @branch(%s: f32) attributes {threads = 128 : i64, shared_bytes = 0 : i
   }
   // expected-error @below {{reads an accumulator that has not passed through}}
   sm.store_shared %r to %x : f32
+}
+
+// -----
+// What a loop carries from product to product is scaled beside another product: ptxas would wait for all of them.
+sm.kernel @carried(%s: f32, %n: i32) attributes {threads = 128 : i64, shared_bytes = 0 : i64, params = [{kind = "scalar", name = "s"}, {kind = "batch", name = "sequences"}]} {
+  %base = sm.shared_base
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %r:4 = scf.for %i = %zero to %n step %one iter_args(%a0 = %s, %a1 = %s, %a2 = %s, %a3 = %s) -> (f32, f32, f32, f32) : i32 {
+    sm.wgmma.fence
+    // expected-note @below {{the product}}
+    %o:4 = sm.wgmma bf16 n 8 at %base b %base : f32, f32, f32, f32
+    sm.wgmma.commit
+    // expected-error @below {{reads an accumulator that its loop is entered with otherwise than as a product's result, while a product is in flight (R3)}}
+    %b0 = arith.mulf %a0, %s : f32
+    %b1 = arith.mulf %a1, %s : f32
+    %b2 = arith.mulf %a2, %s : f32
+    %b3 = arith.mulf %a3, %s : f32
+    %f:4 = sm.wgmma.fence (%b0, %b1, %b2, %b3 : f32, f32, f32, f32)
+    %e:4 = sm.wgmma bf16 n 8 at %base b %base into (%f#0, %f#1, %f#2, %f#3) : f32, f32, f32, f32
+    sm.wgmma.commit
+    %w:8 = sm.wgmma.wait 0 (%e#0, %e#1, %e#2, %e#3, %o#0, %o#1, %o#2, %o#3 : f32, f32, f32, f32, f32, f32, f32, f32)
+    scf.yield %w#0, %w#1, %w#2, %w#3 : f32, f32, f32, f32
+  }
+}
+
+// -----
+// It may, where a product in front of the loop has put it there.
+sm.kernel @primed(%s: f32, %n: i32) attributes {threads = 128 : i64, shared_bytes = 0 : i64, params = [{kind = "scalar", name = "s"}, {kind = "batch", name = "sequences"}]} {
+  %base = sm.shared_base
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %p:4 = sm.wgmma.fence (%s, %s, %s, %s : f32, f32, f32, f32)
+  %z:4 = sm.wgmma bf16 n 8 at %base b %base into (%p#0, %p#1, %p#2, %p#3) {unswizzled} : f32, f32, f32, f32
+  sm.wgmma.commit
+  %q:4 = sm.wgmma.wait 0 (%z#0, %z#1, %z#2, %z#3 : f32, f32, f32, f32)
+  %r:4 = scf.for %i = %zero to %n step %one iter_args(%a0 = %q#0, %a1 = %q#1, %a2 = %q#2, %a3 = %q#3) -> (f32, f32, f32, f32) : i32 {
+    sm.wgmma.fence
+    %o:4 = sm.wgmma bf16 n 8 at %base b %base : f32, f32, f32, f32
+    sm.wgmma.commit
+    %b0 = arith.mulf %a0, %s : f32
+    %b1 = arith.mulf %a1, %s : f32
+    %b2 = arith.mulf %a2, %s : f32
+    %b3 = arith.mulf %a3, %s : f32
+    %f:4 = sm.wgmma.fence (%b0, %b1, %b2, %b3 : f32, f32, f32, f32)
+    %e:4 = sm.wgmma bf16 n 8 at %base b %base into (%f#0, %f#1, %f#2, %f#3) : f32, f32, f32, f32
+    sm.wgmma.commit
+    %w:8 = sm.wgmma.wait 0 (%e#0, %e#1, %e#2, %e#3, %o#0, %o#1, %o#2, %o#3 : f32, f32, f32, f32, f32, f32, f32, f32)
+    scf.yield %w#0, %w#1, %w#2, %w#3 : f32, f32, f32, f32
+  }
+}
+
+// -----
+// But not on one path alone.
+sm.kernel @on_one_path(%s: f32, %n: i32) attributes {threads = 128 : i64, shared_bytes = 0 : i64, params = [{kind = "scalar", name = "s"}, {kind = "batch", name = "sequences"}]} {
+  %base = sm.shared_base
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %some = arith.cmpi ne, %n, %zero : i32
+  %q:4 = scf.if %some -> (f32, f32, f32, f32) {
+    %p:4 = sm.wgmma.fence (%s, %s, %s, %s : f32, f32, f32, f32)
+    %z:4 = sm.wgmma bf16 n 8 at %base b %base into (%p#0, %p#1, %p#2, %p#3) {unswizzled} : f32, f32, f32, f32
+    sm.wgmma.commit
+    %t:4 = sm.wgmma.wait 0 (%z#0, %z#1, %z#2, %z#3 : f32, f32, f32, f32)
+    scf.yield %t#0, %t#1, %t#2, %t#3 : f32, f32, f32, f32
+  } else {
+    scf.yield %s, %s, %s, %s : f32, f32, f32, f32
+  }
+  %r:4 = scf.for %i = %zero to %n step %one iter_args(%a0 = %q#0, %a1 = %q#1, %a2 = %q#2, %a3 = %q#3) -> (f32, f32, f32, f32) : i32 {
+    sm.wgmma.fence
+    // expected-note @below {{the product}}
+    %o:4 = sm.wgmma bf16 n 8 at %base b %base : f32, f32, f32, f32
+    sm.wgmma.commit
+    // expected-error @below {{reads an accumulator that its loop is entered with}}
+    %b0 = arith.mulf %a0, %s : f32
+    %b1 = arith.mulf %a1, %s : f32
+    %b2 = arith.mulf %a2, %s : f32
+    %b3 = arith.mulf %a3, %s : f32
+    %f:4 = sm.wgmma.fence (%b0, %b1, %b2, %b3 : f32, f32, f32, f32)
+    %e:4 = sm.wgmma bf16 n 8 at %base b %base into (%f#0, %f#1, %f#2, %f#3) : f32, f32, f32, f32
+    sm.wgmma.commit
+    %w:8 = sm.wgmma.wait 0 (%e#0, %e#1, %e#2, %e#3, %o#0, %o#1, %o#2, %o#3 : f32, f32, f32, f32, f32, f32, f32, f32)
+    scf.yield %w#0, %w#1, %w#2, %w#3 : f32, f32, f32, f32
+  }
 }
