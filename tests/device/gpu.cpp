@@ -40,10 +40,14 @@ Driver::Driver(const char *path) : library(dlopen(path, RTLD_NOW | RTLD_LOCAL)) 
 void *Driver::symbol(const char *name) const { return dlsym(library, name); }
 
 std::string Driver::describe(const char *name, int result) const {
-  const char *text = nullptr;
-  if (auto *errorName = reinterpret_cast<int (*)(int, const char **)>(symbol("cuGetErrorName")))
-    errorName(result, &text);
-  return std::string(name) + " failed with " + (text ? text : std::to_string(result).c_str());
+  std::string text = std::string(name) + " failed with " + std::to_string(result);
+  for (const char *words : {"cuGetErrorName", "cuGetErrorString"}) {
+    const char *word = nullptr;
+    if (auto *function = reinterpret_cast<int (*)(int, const char **)>(symbol(words)))
+      function(result, &word);
+    text += word ? std::string(": ") + word : "";
+  }
+  return text;
 }
 
 Gpu::Gpu(int ordinal) : description(query(ordinal)), table(description.driver_path) {
