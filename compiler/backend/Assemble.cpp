@@ -1,5 +1,6 @@
 #include "compiler/backend/Assemble.h"
 #include "compiler/backend/Process.h"
+#include "compiler/backend/TemplateLines.h"
 #include "compiler/backend/Toolkit.h"
 #include <cstdio>
 #include <cstdlib>
@@ -52,28 +53,28 @@ Assembly environmentFailure(const std::string &error) {
   return result;
 }
 
-// Template line of a line of PTX: that of the closest comment before it which inline assembly leads with.
-std::string templateLine(const std::string &ptx, unsigned line) {
-  std::istringstream lines(ptx);
-  std::string text, found;
-  for (unsigned n = 0; n < line && std::getline(lines, text); ++n)
-    if (text.starts_with("\t// ") || text.starts_with("// ")) {
-      std::string comment = text.substr(text.find("// ") + 3);
-      if (size_t colon = comment.rfind(':'); colon != std::string::npos && colon + 1 < comment.size() &&
-                                             comment.find_first_not_of("0123456789", colon + 1) == std::string::npos)
-        found = comment;
-    }
-  return found;
+// A message with the places that it is about, the first few of them.
+std::string withPlaces(const std::string &message, const std::vector<std::string> &places) {
+  constexpr size_t most = 5;
+  std::string list;
+  for (size_t i = 0; i < places.size() && i < most; ++i)
+    list += (i ? ", " : "") + places[i];
+  if (places.size() > most)
+    list += ", ...";
+  return list.empty() ? message : message + " [" + list + "]";
 }
 
-// A message of ptxas that tells a line of PTX, with the template's line behind it.
-std::string withTemplateLine(const std::string &message, const std::string &ptx) {
+// What a message of ptxas is about: the line of PTX that it tells, else the instruction that it speaks of.
+std::string traced(const std::string &message, const std::string &ptx) {
   size_t at = message.find(" line ");
-  unsigned line;
-  if (at == std::string::npos || std::sscanf(message.c_str() + at, " line %u", &line) != 1)
-    return message;
-  std::string place = templateLine(ptx, line);
-  return place.empty() ? message : message + " [" + place + "]";
+  if (unsigned line; at != std::string::npos && std::sscanf(message.c_str() + at, " line %u", &line) == 1) {
+    std::vector<std::string> lines = templateLines(ptx);
+    return 0 < line && line <= lines.size() ? withPlaces(message, {lines[line - 1]}) : message;
+  }
+  for (const char *instruction : {"wgmma.mma_async", "setmaxnreg"})
+    if (message.find(instruction) != std::string::npos)
+      return withPlaces(message, linesOfInstruction(ptx, instruction));
+  return message;
 }
 
 void readReport(Report &report) {
@@ -93,16 +94,6 @@ void readReport(Report &report) {
   }
 }
 
-// What makes a kernel that ptxas accepted a failure all the same.
-std::vector<std::string> complaints(const Report &report) {
-  std::vector<std::string> found = report.advisories;
-  if (report.spillBytes)
-    found.push_back("expected no spills, got " + std::to_string(report.spillBytes) + " bytes");
-  if (report.stackBytes)
-    found.push_back("expected no stack frame, got " + std::to_string(report.stackBytes) + " bytes");
-  return found;
-}
-
 // Where the PTX of a failure is kept: the same place for the same PTX, so that repeated failures do not pile up.
 fs::path keptFile(const std::string &ptx, const std::string &entry) {
   char hash[17];
@@ -116,11 +107,41 @@ std::vector<std::string> ptxasCommand(const std::string &ptxas, const Target &ta
           input,           "--output-file=kernel.cubin"};
 }
 
+// Template lines whose values ptxas keeps on the stack. A second run tells them: line information would change a cubin
+// that is kept.
+std::vector<std::string> stackLines(std::vector<std::string> command, const std::string &folder,
+                                    const std::string &ptx) {
+  command.push_back("--generate-line-info");
+  run(command, folder);
+  return linesOfStackUse(readFile(fs::path(folder) / "kernel.cubin"), ptx);
+}
+
+// What ptxas refuses; or what makes a kernel that it accepted a failure all the same.
+std::vector<std::string> complaints(const ProcessResult &process, const Report &report,
+                                    const std::vector<std::string> &command, const std::string &folder,
+                                    const std::string &ptx) {
+  std::vector<std::string> found;
+  if (process.status != 0) {
+    std::istringstream lines(process.output);
+    for (std::string line; std::getline(lines, line);)
+      found.push_back(traced(line, ptx));
+    found.push_back("ptxas ended with status " + std::to_string(process.status));
+    return found;
+  }
+  for (const std::string &advisory : report.advisories)
+    found.push_back(traced(advisory, ptx));
+  if (report.spillBytes || report.stackBytes)
+    found.push_back(withPlaces("expected no spills and no stack frame, got " + std::to_string(report.spillBytes) +
+                                   " and " + std::to_string(report.stackBytes) + " bytes",
+                               stackLines(command, folder, ptx)));
+  return found;
+}
+
 void describeFailure(Assembly &result, const std::vector<std::string> &found, const std::string &ptx,
                      const std::string &entry, const std::string &source, const std::string &ptxas,
                      const Target &target) {
   for (const std::string &complaint : found)
-    result.error += source + ": error: kernel '" + entry + "': " + withTemplateLine(complaint, ptx) + "\n";
+    result.error += source + ": error: kernel '" + entry + "': " + complaint + "\n";
   fs::path kept = keptFile(ptx, entry);
   if (!writeFile(kept, ptx))
     return;
@@ -144,15 +165,7 @@ Assembly assemble(const std::string &ptx, const std::string &entry, const std::s
   result.report.command = quoted(command);
   result.report.ptxasVersion = search.tool->versionText;
   readReport(result.report);
-  std::vector<std::string> found;
-  if (process.status != 0) {
-    std::istringstream lines(process.output);
-    for (std::string line; std::getline(lines, line);)
-      found.push_back(line);
-    found.push_back("ptxas ended with status " + std::to_string(process.status));
-  } else {
-    found = complaints(result.report);
-  }
+  std::vector<std::string> found = complaints(process, result.report, command, folder.path, ptx);
   result.ok = found.empty();
   if (!result.ok)
     describeFailure(result, found, ptx, entry, source, search.tool->path, target);

@@ -1,4 +1,5 @@
 #include "compiler/backend/Emit.h"
+#include "compiler/backend/TemplateLines.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
@@ -126,7 +127,7 @@ std::string emitPtx(std::unique_ptr<llvm::Module> module, const Target &target) 
       machine->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile);
   assert(!unsupported && "NVPTX prints assembly");
   passes.run(*module);
-  return text.str().str();
+  return commentLines(text.str());
 }
 
 } // namespace gdnc

@@ -1,7 +1,7 @@
 // An advisory of ptxas is a failure that names kernel and line: here a loop that breaks R3 and whose condition is in its body, where the
 // compiler does not check it.
 // RUN: mkdir -p %t.tmp && env TMPDIR=%t.tmp not gdn-opt %s --emit=cubin 2>&1 | FileCheck %s
-// CHECK: advisory.mlir: error: kernel 'advisory_sm_90a': ptxas info    : (C7517) warpgroup.wait is injected {{.*}} [advisory.mlir:{{(19|20|21|22|23)}}]
+// CHECK: advisory.mlir: error: kernel 'advisory_sm_90a': ptxas info    : (C7517) warpgroup.wait is injected {{.*}} [advisory.mlir:[[# @LINE+16]]]
 // CHECK: advisory.mlir: note: reproduce with: {{.*}}ptxas --gpu-name=sm_90a
 sm.kernel @r3(%p: i64, %s: f32) attributes {threads = 128 : i64, shared_bytes = 1024 : i64, params = [{kind = "pointer", name = "p"}, {kind = "scalar", name = "s"}]} {
   %base = sm.shared_base

@@ -1,9 +1,8 @@
-// A kernel that ptxas cannot keep in registers is a failure that names kernel, template and a command that reproduces it.
+// A kernel that ptxas cannot keep in registers is a failure that names kernel, lines and a command that reproduces it.
 // RUN: mkdir -p %t.tmp && env TMPDIR=%t.tmp not gdn-opt %s --emit=cubin -o %t.cubin 2> %t.log
 // RUN: FileCheck %s < %t.log
 // RUN: not ls %t.cubin
-// CHECK: spill.mlir: error: kernel 'spill_sm_90a': expected no spills, got {{[0-9]+}} bytes
-// CHECK: spill.mlir: error: kernel 'spill_sm_90a': expected no stack frame, got {{[0-9]+}} bytes
+// CHECK: spill.mlir: error: kernel 'spill_sm_90a': expected no spills and no stack frame, got {{[0-9]+}} and {{[0-9]+}} bytes [spill.mlir:
 // CHECK: spill.mlir: note: reproduce with: {{.*}}ptxas --gpu-name=sm_90a --opt-level=3 --verbose {{.*}}gdnc-spill_sm_90a-{{[0-9a-f]+}}.ptx
 // The command runs as it is printed.
 // RUN: sed -n 's/.*reproduce with: //p' %t.log > %t.sh
