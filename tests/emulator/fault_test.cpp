@@ -50,6 +50,8 @@ std::string errorOf(const Fault &fault, bool faulty, Schedule schedule, uint64_t
   return run(machine, kernel(fault, faulty), what, options).error;
 }
 
+std::string nameOf(const testing::TestParamInfo<Fault> &info) { return info.param.name; }
+
 class Faults : public testing::TestWithParam<Fault> {};
 TEST_P(Faults, AreFoundAndTheTwinIsClean) {
   const Fault &fault = GetParam();
@@ -83,16 +85,25 @@ TEST_P(Faults, AreFoundAndTheTwinIsClean) {
 INSTANTIATE_TEST_SUITE_P(
     Synchronisation, Faults,
     testing::Values(
-        Fault{"deadlock_on_mbarrier", 64,
-              INIT("2") "@%first mbarrier.arrive.shared::cta.b64 _, [%bar];\nFIX @%first "
-                        "mbarrier.arrive.shared::cta.b64 _, [%bar];\n" WAIT,
-              "waits on mbarrier 16000 bytes into shared memory, phase 0: 1 of 2 arrivals and 0 bytes missing"},
+        Fault{
+            "deadlock_on_mbarrier", 64,
+            INIT("2") "@%first mbarrier.arrive.shared::cta.b64 _, [%bar];\nFIX @%first "
+                      "mbarrier.arrive.shared::cta.b64 _, [%bar];\n" WAIT,
+            "waits on mbarrier 16000 bytes into shared memory, phase 0: 1 of 2 arrivals and 0 bytes missing (arrived: "
+            "warps 0)"},
+        Fault{"deadlock_in_a_later_phase", 64,
+              INIT("2") "and.b32 %r1, %tid, 31;\nsetp.eq.u32 %q, %r1, 0;\n@%q mbarrier.arrive.shared::cta.b64 _, "
+                        "[%bar];\n" WAIT "BAD @!%p ret;\n@%q mbarrier.arrive.shared::cta.b64 _, [%bar];\nX: "
+                        "mbarrier.try_wait.parity.shared::cta.b64 %done, [%bar], 1;\n@!%done bra X;\n",
+              "phase 1: 1 of 2 arrivals and 0 bytes missing (arrived: warps 0; in earlier phases also: warps 1 (which "
+              "has "
+              "exited))"},
         Fault{"deadlock_on_bytes", 64,
               INIT("1") "BAD @%first mbarrier.arrive.expect_tx.shared::cta.b64 _, [%bar], 16;\nFIX @%first "
                         "mbarrier.arrive.shared::cta.b64 _, [%bar];\n" WAIT,
               "0 of 1 arrivals and 16 bytes missing"},
         Fault{"deadlock_on_barrier", 64, "BAD @%p bar.sync 1, 64;\nFIX bar.sync 1, 64;\n",
-              "waits on barrier 1, where 32 of 64 threads arrived (warps 0)"},
+              "waits on barrier 1, where 32 of 64 threads arrived (arrived: warps 0)"},
         Fault{"barrier_counts_differ", 128,
               "setp.lt.u32 %q, %warp, 2;\n@%q bra A;\nBAD bar.sync 1, 96;\nFIX bar.sync 1, 128;\nbra B;\nA:\nbar.sync "
               "1, 128;\nB:\n",
@@ -119,7 +130,8 @@ INSTANTIATE_TEST_SUITE_P(
         Fault{"diverged", 32,
               "and.b32 %r1, %tid, 1;\nsetp.eq.u32 %q, %r1, 0;\n@%q bra A;\nBAD bar.warp.sync -1;\nFIX mov.b32 %r2, "
               "1;\nbra B;\nA:\nBAD shfl.sync.idx.b32 %r1, %r1, 0, 31, -1;\nB:\n",
-              "wait for each other"}));
+              "wait for each other"}),
+    nameOf);
 
 INSTANTIATE_TEST_SUITE_P(
     Memory, Faults,
@@ -156,7 +168,8 @@ INSTANTIATE_TEST_SUITE_P(
               "st.shared.b32 [%at], %tid;\nfence.proxy.async;\nbar.sync 0;\n" STORE
               "FIX @%first cp.async.bulk.wait_group.read 0;\n",
               "exits while its bulk stores may still read"},
-        Fault{"exit_under_load", 64, INIT("1") LOAD "BAD bra END;\n" WAIT "END:\n", "no one waited for this bulk load"},
+        Fault{"exit_under_load", 64, INIT("1") LOAD "BAD bra END;\n" WAIT "END:\n",
+              "block 0, warp 0: the block exits though no one waited for this bulk load"},
         Fault{"unset_shared_memory", 32, "FIX st.shared.b32 [%at], 1;\nld.shared.b32 %r1, [%at];\n",
               "is read before anything was written to it"},
         Fault{"unset_register", 32, "FIX mov.b32 %r7, 1;\nadd.u32 %r1, %r7, 1;\n",
@@ -174,7 +187,8 @@ INSTANTIATE_TEST_SUITE_P(
         Fault{"outside_shared_memory", 32, "BAD st.shared.b32 [%base+16384], 1;\nFIX st.shared.b32 [%base+16380], 1;\n",
               "outside the block's"},
         Fault{"null_shared_address", 32, "BAD st.shared.b32 [0], 1;\nst.shared.b32 [%at], 1;\n",
-              "outside the block's"}));
+              "outside the block's"}),
+    nameOf);
 
 INSTANTIATE_TEST_SUITE_P(
     Products, Faults,
@@ -188,6 +202,10 @@ INSTANTIATE_TEST_SUITE_P(
               FILL_TILES "wgmma.fence.sync.aligned;\n" PRODUCT
                          "FIX wgmma.wait_group.sync.aligned 0;\nmov.b32 %r3, 1;\nwgmma.wait_group.sync.aligned 0;\n",
               "register '%r3' is written while a wgmma"},
+        Fault{"no_proxy_fence_before_product", 128,
+              FILL_TILES "st.shared.b32 [%r9], 1;\nFIX fence.proxy.async.shared::cta;\nbar.sync 0;\n"
+                         "wgmma.fence.sync.aligned;\n" PRODUCT "wgmma.wait_group.sync.aligned 0;\n",
+              "without a fence.proxy.async between"},
         Fault{"no_matrix_fence", 128,
               FILL_TILES "FIX wgmma.fence.sync.aligned;\n" PRODUCT "wgmma.wait_group.sync.aligned 0;\n",
               "was written since the last wgmma.fence"},
@@ -200,6 +218,6 @@ INSTANTIATE_TEST_SUITE_P(
               FILL_TILES "wgmma.fence.sync.aligned;\n" PRODUCT
                          "wgmma.wait_group.sync.aligned 0;\nFIX bar.sync 0;\nst.shared.b32 [%at], 1;\n",
               "race on shared byte"}),
-    [](auto &info) { return std::string(info.param.name); });
+    nameOf);
 
 } // namespace

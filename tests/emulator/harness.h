@@ -48,4 +48,28 @@ inline Outcome run(const Machine &machine, const std::string &ptx, const Launch 
   return {result.error, result.counts};
 }
 
+// A kernel around `body`, which has registers, 4 KB of shared memory from %base on and the address of `out` at hand.
+inline std::string kernelOf(const std::string &body) {
+  return module(
+      ".extern .shared .align 1024 .b8 s[];\n.visible .entry k(.param .u64 out) {\n.reg .b64 %out, %d<9>;\n"
+      ".reg .b32 %tid, %lane, %id, %base, %r<32>;\n.reg .pred %p, %q, %first, %done;\nld.param.u64 %out, [out];\n"
+      "mov.u32 %tid, %tid.x;\nmov.u32 %lane, %laneid;\nmov.u32 %id, %ctaid.x;\nmov.u32 %base, s;\n"
+      "setp.eq.u32 %first, %tid, 0;\n" +
+      body + "ret;\n}\n");
+}
+
+// What the kernel leaves in `out`, 16 KB.
+inline std::vector<uint32_t> outcome(const std::string &body, unsigned blocks, unsigned threads, Options options = {},
+                                     Dim cluster = {1, 1, 1}) {
+  Machine machine;
+  Buffer<uint32_t> out(machine, 4096);
+  Launch what;
+  what.entry = "k";
+  what.grid = {blocks, 1, 1}, what.block = {threads, 1, 1}, what.cluster = cluster;
+  what.sharedBytes = 4096;
+  what.params = {param(out.data())};
+  EXPECT_EQ(run(machine, kernelOf(body), what, options).error, "");
+  return {out.data(), out.data() + 4096};
+}
+
 } // namespace gdn::emu::test

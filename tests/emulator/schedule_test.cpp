@@ -7,28 +7,6 @@ using namespace gdn::emu::test;
 
 namespace {
 
-std::string kernel(const std::string &body) {
-  return module(
-      ".extern .shared .align 1024 .b8 s[];\n.visible .entry k(.param .u64 out) {\n.reg .b64 %out, %d<9>;\n"
-      ".reg .b32 %tid, %lane, %id, %base, %r<32>;\n.reg .pred %p, %q, %first, %done;\nld.param.u64 %out, [out];\n"
-      "mov.u32 %tid, %tid.x;\nmov.u32 %lane, %laneid;\nmov.u32 %id, %ctaid.x;\nmov.u32 %base, s;\n"
-      "setp.eq.u32 %first, %tid, 0;\n" +
-      body + "ret;\n}\n");
-}
-
-std::vector<uint32_t> outcome(const std::string &body, unsigned blocks, unsigned threads, Options options = {},
-                              Dim cluster = {1, 1, 1}) {
-  Machine machine;
-  Buffer<uint32_t> out(machine, 4096);
-  Launch what;
-  what.entry = "k";
-  what.grid = {blocks, 1, 1}, what.block = {threads, 1, 1}, what.cluster = cluster;
-  what.sharedBytes = 4096;
-  what.params = {param(out.data())};
-  EXPECT_EQ(run(machine, kernel(body), what, options).error, "");
-  return {out.data(), out.data() + 4096};
-}
-
 // A loop of as many rounds as the lane's number: lanes leave one by one and meet again.
 TEST(Divergence, LanesMeetAgain) {
   auto out =
@@ -116,7 +94,7 @@ TEST(Schedules, AnEndlessLoopIsGivenUp) {
   what.params = {param(uint64_t(0))};
   Options options;
   options.maxInstructions = 10000;
-  EXPECT_NE(run(machine, kernel("L: bra L;\n"), what, options).error.find("gave up after"), std::string::npos);
+  EXPECT_NE(run(machine, kernelOf("L: bra L;\n"), what, options).error.find("gave up after"), std::string::npos);
 }
 
 } // namespace

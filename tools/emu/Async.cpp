@@ -75,6 +75,7 @@ void Block::completeBytes(const Warp &w, Mbarrier &b, int64_t bytes) {
   if (b.pending || b.bytes)
     return;
   b.phase++;
+  b.who.nextPhase();
   if (detector)
     detector->phaseDone(b.address);
   b.pending = b.expected;

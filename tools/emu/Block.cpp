@@ -165,12 +165,13 @@ void Block::barrierArrive(Warp &w, uint32_t number, uint32_t threads, bool waits
            " threads: not a multiple of 32 within the block's " + std::to_string(warps.size() * lanes));
   if (b.arrived && b.expected != threads)
     w.fail("barrier " + std::to_string(number) + " is expected to see " + std::to_string(threads) +
-           " threads here but " + std::to_string(b.expected) + " by warp " + std::to_string(b.who.front()));
-  if (std::find(b.who.begin(), b.who.end(), w.index) != b.who.end())
+           " threads here but " + std::to_string(b.expected) + " by warp " +
+           std::to_string(std::countr_zero(b.who.now)));
+  if (b.who.now >> w.index & 1)
     w.fail("the warp arrives at barrier " + std::to_string(number) + " twice in one phase");
   b.expected = threads;
   b.arrived += lanes;
-  b.who.push_back(w.index);
+  b.who.now |= 1u << w.index;
   if (detector)
     detector->arrive(w, detector->named(number));
   if (waits) {
@@ -197,7 +198,9 @@ void Block::leaveBarriers() {
     }
     if (detector)
       detector->named(n) = {};
-    b = {};
+    b.expected = b.arrived = 0;
+    b.waiting.clear();
+    b.who.nextPhase();
     progress++;
   }
 }

@@ -207,7 +207,7 @@ Ticket Detector::begin(Warp &w, AsyncWork::Group group) {
     uint32_t n = uint32_t(nextLoad++ % loadActors);
     t.actor = 3 * warps + n;
     t.time = ++asyncTime[t.actor];
-    loads[n] = {t.time, program.code[w.pc - 1].line, false};
+    loads[n] = {t.time, program.code[w.pc - 1].line, w.index, false};
   }
   c.seen[w.index]++;
   return t;
@@ -242,8 +242,8 @@ void Detector::exits(Warp &w) {
 void Detector::blockDone() {
   for (auto &l : loads)
     if (!l.seen)
-      throw Error("line " + std::to_string(l.line) + ", block " + std::to_string(block.index) +
-                  ": the block exits though no one waited for this bulk load");
+      throw Error("line " + std::to_string(l.line) + ", block " + std::to_string(block.index) + ", warp " +
+                  std::to_string(l.warp) + ": the block exits though no one waited for this bulk load");
 }
 
 std::string Detector::registerName(size_t watch) const {

@@ -91,7 +91,7 @@ private:
   };
   struct Load {
     uint32_t time = 0;
-    uint32_t line = 0;
+    uint32_t line = 0, warp = 0; // that issued it
     bool seen = true;
   };
 

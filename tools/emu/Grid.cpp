@@ -131,34 +131,52 @@ void runGrid(const Grid &grid, const std::vector<uint64_t> &first, Result &resul
   }
 }
 
+namespace {
+
+// " (arrived: warps 0 1; in earlier phases also: warps 2 (which has exited))": whom to look for.
+std::string describeArrivals(const Block &block, const Arrivals &who) {
+  std::string now, before;
+  for (auto &w : block.warps) {
+    std::string name = " " + std::to_string(w.index) + (w.status == Status::Done ? " (which has exited)" : "");
+    if (who.now >> w.index & 1)
+      now += name;
+    else if (who.before >> w.index & 1)
+      before += name;
+  }
+  return " (arrived: " + (now.empty() ? "no warp" : "warps" + now) +
+         (before.empty() ? "" : "; in earlier phases also: warps" + before) + ")";
+}
+
+// What a warp waits on.
+std::string describeWait(Block &block, const Warp &w) {
+  if (w.status == Status::Barrier) {
+    const NamedBarrier &b = block.barriers[w.waitAddress];
+    return "barrier " + std::to_string(w.waitAddress) + ", where " + std::to_string(b.arrived) + " of " +
+           (b.expected ? std::to_string(b.expected) : "all") + " threads arrived" + describeArrivals(block, b.who);
+  }
+  if (w.status != Status::Mbarrier)
+    return "the cluster's barrier";
+  uint32_t address = w.waitAddress;
+  Block &of = block.owner(w, address);
+  const Mbarrier &b = of.mbarriers[address];
+  return "mbarrier " + std::to_string(address - sharedBase) + " bytes into shared memory, phase " +
+         std::to_string(w.waitPhase) + ": " + std::to_string(b.pending) + " of " + std::to_string(b.expected) +
+         " arrivals and " + std::to_string(b.bytes) + " bytes missing" + describeArrivals(of, b.who);
+}
+
+} // namespace
+
 std::string Cluster::describeWaits() const {
-  std::string text = "deadlock: ";
-  const char *separator = "";
+  std::string text;
   for (auto &block : blocks)
     for (auto &w : block->warps) {
       if (w.status == Status::Ready || w.status == Status::Done)
         continue;
       // A wait that is executed anew has its own line at pc, one that is passed the line before.
       uint32_t at = w.status == Status::Mbarrier ? w.pc : w.pc - 1;
-      text += separator + ("block " + std::to_string(block->index)) + " warp " + std::to_string(w.index) + " line " +
-              std::to_string(w.program->code[at].line) + " waits on ";
-      separator = "; ";
-      if (w.status == Status::Barrier) {
-        const NamedBarrier &b = block->barriers[w.waitAddress];
-        text += "barrier " + std::to_string(w.waitAddress) + ", where " + std::to_string(b.arrived) + " of " +
-                (b.expected ? std::to_string(b.expected) : "all") + " threads arrived (warps";
-        for (auto n : b.who)
-          text += " " + std::to_string(n);
-        text += ")";
-      } else if (w.status == Status::Mbarrier) {
-        uint32_t address = w.waitAddress;
-        const Mbarrier &b = block->owner(w, address).mbarriers[address];
-        text += "mbarrier " + std::to_string(address - sharedBase) + " bytes into shared memory, phase " +
-                std::to_string(w.waitPhase) + ": " + std::to_string(b.pending) + " of " + std::to_string(b.expected) +
-                " arrivals and " + std::to_string(b.bytes) + " bytes missing";
-      } else {
-        text += "the cluster's barrier";
-      }
+      text += (text.empty() ? "deadlock: block " : "; block ") + std::to_string(block->index) + " warp " +
+              std::to_string(w.index) + " line " + std::to_string(w.program->code[at].line) + " waits on " +
+              describeWait(*block, w);
     }
   return text;
 }

@@ -4,6 +4,7 @@
 #include "Program.h"
 #include <deque>
 #include <random>
+#include <utility>
 
 namespace gdn::emu {
 
@@ -25,11 +26,16 @@ struct alignas(64) TensorMap { // the 128 bytes
 };
 static_assert(sizeof(TensorMap) == 128);
 
+// Warps that arrived at a barrier, a bit each: in this phase, and in those before.
+struct Arrivals {
+  uint32_t now = 0, before = 0;
+  void nextPhase() { before |= std::exchange(now, 0); }
+};
+
 struct NamedBarrier {
   uint32_t expected = 0, arrived = 0; // threads
-  uint32_t reduction = 0;
   std::vector<Warp *> waiting;
-  std::vector<uint16_t> who; // warps that arrived in this phase
+  Arrivals who;
 };
 
 struct Mbarrier {
@@ -38,6 +44,7 @@ struct Mbarrier {
   int64_t bytes = 0; // transactions outstanding
   uint64_t phase = 0;
   bool valid = false;
+  Arrivals who = {};
 };
 
 // A piece of work that the asynchronous proxy owns: it is done once, at some time between issue and wait.

@@ -384,7 +384,8 @@ void decodeWait(Decoder &d, Run run) {
 }
 
 void decodeCopyAsync(Decoder &d) {
-  d.take("ca"), d.take("cg"), d.space(), d.take("global");
+  for (const char *m : {"ca", "cg", "shared", "shared::cta", "global"})
+    d.take(m);
   while (!d.takePrefix("L2::").empty())
     ;
   Inst &i = d.inst();

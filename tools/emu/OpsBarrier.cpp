@@ -156,6 +156,8 @@ void arrive(Warp &w, const Inst &i) {
       b.expected -= std::min(b.expected, i.flags & ExpectsBytes ? 1 : x[l]);
     if (i.flags & Arrives && w.block->detector)
       w.block->detector->arrive(w, w.block->detector->mbarrier(b.address));
+    if (i.flags & Arrives && w.block == &w.block->owner(w, address))
+      b.who.now |= 1u << w.index;
     if (i.flags & Arrives)
       w.block->arrive(w, b, i.flags & ExpectsBytes ? 1 : x[l]);
   });

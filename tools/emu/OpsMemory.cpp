@@ -65,15 +65,16 @@ template <bool Load> Run accessRun(Type t, unsigned registerBytes) {
 
 void takeHints(Decoder &d) {
   for (const char *hint :
-       {"weak", "relaxed", "nc", "ca", "cg", "cs", "cv", "lu", "wb", "wt", "mmio", "cta", "cluster", "gpu", "sys"})
+       {"weak", "nc", "ca", "cg", "cs", "cv", "lu", "wb", "wt", "mmio", "cta", "cluster", "gpu", "sys"})
     d.take(hint);
   while (!d.takePrefix("L1::").empty() || !d.takePrefix("L2::").empty())
     ;
 }
 // Accesses that other blocks may answer to.
 bool takeOrder(Decoder &d) {
-  bool order = d.take("volatile");
-  order |= d.take("acquire") | d.take("release") | d.take("acq_rel");
+  bool order = false;
+  for (const char *m : {"volatile", "relaxed", "acquire", "release", "acq_rel"})
+    order |= d.take(m);
   return order;
 }
 
