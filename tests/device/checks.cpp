@@ -47,6 +47,16 @@ void setBounds(const Session &session, const Member &member, const Problem &p, c
   verdict.note = "bound from the rounding model";
 }
 
+// Whether the states of empty sequences came back as they went in. A zero may lose its sign.
+bool keepsStates(const Member &member, const Problem &p, const Outcome &got) {
+  size_t size = p.valueHeads * p.stateSize();
+  for (size_t n = 0; n < p.sequences() && !p.state.empty(); ++n)
+    for (size_t i = n * size; p.offsets[n] == p.offsets[n + 1] && i < (n + 1) * size; ++i)
+      if (got.state[i] != reference::rounded(member.storage.finalState, p.state[i]))
+        return false;
+  return true;
+}
+
 // Judges one outcome against the reference.
 void judgeNumbers(const Session &session, const Member &member, const Problem &p, const Outcome &got,
                   Verdict &verdict) {
@@ -61,6 +71,7 @@ void judgeNumbers(const Session &session, const Member &member, const Problem &p
     keepWorst(verdict.state, state);
     verdict.require(state.within(verdict.stateBound), "S differs");
     verdict.require(state.faults().empty(), ("S: " + state.faults()).c_str());
+    verdict.require(keepsStates(member, p, got), "an empty sequence changed its state");
   }
   verdict.require(got.untouched, "wrote beside its outputs");
 }

@@ -189,6 +189,7 @@ void states(List &list) {
   Member &mixed = list.add("state", "f32 in, bf16 out", {65, 1});
   mixed.storage.finalState = ElementType::BF16;
   list.add("state", "apart in memory", {65, 0, 1}).storage.stateGaps = true;
+  list.add("state", "denormal", {0, 1, 0}).recipe.stateScale = 1e-39f;
   list.add("state", "large entries", {200}).recipe.stateScale = list.half() ? 1e3f : 1e6f;
 }
 

@@ -202,7 +202,8 @@ GDN_API gdn_status gdn_forward_workspace_size(const gdn_bundle *bundle, const gd
 
 /* Enqueues the forward on args->stream. Does not allocate device memory, synchronise, or change the context, so that it
  * can be captured in a graph; loads the kernel first if neither gdn_bundle_load nor an earlier call has done so. All
- * tensors must stay valid until the stream has passed the launch. Sequences without tokens return their initial state.
+ * tensors must stay valid until the stream has passed the launch. Sequences without tokens return their initial state
+ * as it is, but that a zero may lose its sign.
  * The kernel runs on the device of the current context, for which the bundle must have an image.
  * GDN_INVALID_ARGUMENT, GDN_UNSUPPORTED, GDN_WORKSPACE_TOO_SMALL, and all of gdn_bundle_load. */
 GDN_API gdn_status gdn_forward(gdn_bundle *bundle, const gdn_forward_args *args);
