@@ -69,12 +69,12 @@ size_t Gpu::freeMemory() const {
   return free;
 }
 
-std::map<std::string, double> Gpu::takeWork() const {
+std::map<std::string, double> Gpu::takeWork(bool counts) const {
   std::map<std::string, double> work;
   auto visit = [](void *to, const char *name, double value) {
     static_cast<std::map<std::string, double> *>(to)->emplace(name, value);
   };
-  table.gdnEmulatorWork(visit, &work);
+  table.gdnEmulatorWork(counts, visit, &work);
   return work;
 }
 

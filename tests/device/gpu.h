@@ -66,8 +66,9 @@ public:
   bool hasModules() const { return bool(table.cuModuleLoadData); }
   size_t freeMemory() const;
   bool isEmulator() const { return bool(table.gdnEmulatorWork); }
-  // Of the emulator alone: what its launches since the last call did, by name; the first call begins to count.
-  std::map<std::string, double> takeWork() const;
+  // Of the emulator alone: what its launches since the last call did, by name. Without `counts` the next ones count
+  // their issue slots and nothing else.
+  std::map<std::string, double> takeWork(bool counts) const;
 
 private:
   gdn_device_info description;

@@ -32,10 +32,10 @@ RunResult runKernel(const gdn::gpu::Gpu &gpu, const gdn::gpu::Bundle &bundle, si
   RunResult result;
   result.kernel = index;
   if (gpu.isEmulator())
-    gpu.takeWork();
+    gpu.takeWork(/*counts=*/true);
   gdn::device::Outcome got = call.run(); // also loads the kernel, which is not to be timed
   if (gpu.isEmulator())
-    result.work = gpu.takeWork();
+    result.work = gpu.takeWork(/*counts=*/false);
   else
     result.milliseconds = timeLaunches(gpu, call, 10);
   reference::Error output = reference::compare(wanted.output, got.output, problem.valueHeads, problem.valueDim);

@@ -113,7 +113,9 @@ int Device::launch(const Launch &what, Library &library) {
   Result result = emu::launch(machine, *library.image, what, options);
   if (result.ok()) {
     std::lock_guard workLock(workMutex);
-    if (options.count)
+    if (!options.count)
+      work["issue_slots"] += double(result.instructions);
+    else
       for (auto &[name, value] : result.counts.byName())
         work[name] += value;
     return success;
@@ -122,9 +124,9 @@ int Device::launch(const Launch &what, Library &library) {
   return fail(launchFailed, result.error);
 }
 
-std::map<std::string, double> Device::takeWork() {
+std::map<std::string, double> Device::takeWork(bool counts) {
   std::unique_lock lock(mutex);
-  options.count = true;
+  options.count = counts;
   return std::exchange(work, {});
 }
 

@@ -50,8 +50,9 @@ public:
   int release(uint64_t address);
   int submit(Stream *stream, Work work);
   int launch(const Launch &launch, Library &library);
-  // Work of the launches since the last call, by Counts::byName; the first call begins to count.
-  std::map<std::string, double> takeWork();
+  // Work of the launches since the last call, by Counts::byName; of those behind a call without `counts` the issue
+  // slots alone.
+  std::map<std::string, double> takeWork(bool counts);
 
   Options options;
   Machine machine;

@@ -117,9 +117,10 @@ EXPORT cuInit(unsigned) { return success; }
 EXPORT cuDriverGetVersion(int *version) { return *version = 13000, success; }
 // The runtime hands modules over as PTX to a driver that has this function.
 EXPORT gdnEmulatorVersion(int *version) { return *version = 1, success; }
-// Visits every work count of the launches since the last call; nothing is counted before the first call.
-EXPORT gdnEmulatorWork(void (*visit)(void *to, const char *name, double value), void *to) {
-  for (auto &[name, value] : Device::get().takeWork())
+// Visits every work count of the launches since the last call. Later launches count their issue slots alone unless
+// `counts` is set: all of them takes time.
+EXPORT gdnEmulatorWork(int counts, void (*visit)(void *to, const char *name, double value), void *to) {
+  for (auto &[name, value] : Device::get().takeWork(counts))
     visit(to, name.c_str(), value);
   return success;
 }
