@@ -124,6 +124,14 @@ private:
   std::atomic<bool> failed = false;
 };
 
+json describeModel(const Model &model) {
+  return {{"name", model.name.empty() ? json() : json(model.name)},
+          {"key_heads", model.keyHeads},
+          {"value_heads", model.valueHeads},
+          {"key_dim", model.keyDim},
+          {"value_dim", model.valueDim}};
+}
+
 } // namespace
 
 std::vector<BuiltKernel> gdnc::compileVariants(const std::vector<Variant> &variants, const BuildOptions &options) {
@@ -137,7 +145,7 @@ std::vector<BuiltKernel> gdnc::compileVariants(const std::vector<Variant> &varia
   return batch.results();
 }
 
-std::string gdnc::describeBuild(const BuildOptions &options, const Model &model,
+std::string gdnc::describeBuild(const BuildOptions &options, const std::optional<Model> &model,
                                 const std::vector<BuiltKernel> &kernels) {
   std::set<std::string> archs, dtypes, states;
   std::map<std::string, std::string> ptxas;
@@ -166,12 +174,7 @@ std::string gdnc::describeBuild(const BuildOptions &options, const Model &model,
         {"split", splits},
         {"profile", options.profile},
         {"ptx", options.withPtx}}},
-      {"model",
-       {{"name", model.name.empty() ? json() : json(model.name)},
-        {"key_heads", model.keyHeads},
-        {"value_heads", model.valueHeads},
-        {"key_dim", model.keyDim},
-        {"value_dim", model.valueDim}}},
+      {"model", model ? describeModel(*model) : json()},
       {"tp", options.ranks},
       {"templates", {{std::string(forwardTemplate) + ".mlir", hash(templateFile(forwardTemplate))}}},
       {"coefs", {{"schedule.csv", hash(dataFolder() / "coefs/schedule.csv")}}},

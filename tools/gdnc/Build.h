@@ -14,6 +14,7 @@ struct BuiltKernel {
 std::vector<BuiltKernel> compileVariants(const std::vector<Variant> &variants, const BuildOptions &options);
 
 // Canonical JSON: everything that decided the bundle; no times, hosts or paths.
-std::string describeBuild(const BuildOptions &options, const Model &model, const std::vector<BuiltKernel> &kernels);
+std::string describeBuild(const BuildOptions &options, const std::optional<Model> &model,
+                          const std::vector<BuiltKernel> &kernels);
 
 } // namespace gdnc

@@ -87,8 +87,8 @@ static std::string pack(const std::vector<BuiltKernel> &built, bool ptx, const s
 }
 
 static void runBuild(const BuildOptions &options) {
-  Model model = selectModel(options);
-  Model rank = divideHeads(model, options.ranks);
+  std::optional<Model> model = selectModel(options);
+  std::optional<Model> rank = model ? std::optional(divideHeads(*model, options.ranks)) : std::nullopt;
   std::vector<Variant> variants = planBuild(options, model); // sorted by key, as a bundle is
   std::vector<BuiltKernel> built = compileVariants(variants, options);
   std::string metadata = describeBuild(options, model, built);
@@ -97,9 +97,9 @@ static void runBuild(const BuildOptions &options) {
   std::optional<RunReport> run;
   if (options.emulatorTokens) {
     useEmulator();
-    run = runForward(pack(built, /*ptx=*/true, metadata), rank.keyHeads, rank.valueHeads, options.emulatorTokens);
+    run = runForward(pack(built, /*ptx=*/true, metadata), rank->keyHeads, rank->valueHeads, options.emulatorTokens);
   } else if (options.runTokens) {
-    run = runForward(loaded->bytes, rank.keyHeads, rank.valueHeads, options.runTokens);
+    run = runForward(loaded->bytes, rank->keyHeads, rank->valueHeads, options.runTokens);
   }
   (options.json ? printJson : printTable)(*loaded, built, options.output, run);
   for (const RunResult &result : run ? run->results : std::vector<RunResult>())
@@ -114,9 +114,11 @@ void gdnc::addBuild(CLI::App &app) {
   CLI::Option_group *heads = command->add_option_group("model", "whose heads; exactly one of");
   heads->add_option("--config", options->config, "a model's config.json (Hugging Face or flash-linear-attention keys)");
   heads->add_option("--model", options->model, "a public model's name; gdnc list shows them");
+  CLI::Option *all = heads->add_flag("--all", options->all, "no model's: all head dimensions that are served");
   heads->require_option(1);
   command->add_option("--tp", options->ranks, "tensor-parallel ranks that share the heads; recorded")
-      ->check(positive());
+      ->check(positive())
+      ->excludes(all);
   command->add_option("--arch", options->archs, "targets, such as sm_90a")->delimiter(',')->required();
   command->add_option("-o,--output", options->output, "the bundle to write")->required();
   command->add_option("--dtype", options->dtypes, "of q, k, v and o: bf16,f16 (default: both)")
@@ -136,12 +138,14 @@ void gdnc::addBuild(CLI::App &app) {
       command
           ->add_option("--run", options->runTokens,
                        "then run it on a sequence of so many tokens, on the GPU or what GDN_DRIVER names")
-          ->check(positive());
+          ->check(positive())
+          ->excludes(all);
   command
       ->add_option("--run-emulator", options->emulatorTokens,
                    "the same on the emulator, which also counts the work; needs no GPU")
       ->check(positive())
-      ->excludes(run);
+      ->excludes(run)
+      ->excludes(all);
   command->add_flag("--json", options->json, "print JSON instead of a table");
   command->add_flag("--no-cache", options->noCache, "neither read nor write cached kernels");
   command->callback([options] { runBuild(*options); });

@@ -17,7 +17,9 @@ std::vector<Schedule> gdnc::servedSchedules() {
   return schedules;
 }
 
-Model gdnc::selectModel(const BuildOptions &options) {
+std::optional<Model> gdnc::selectModel(const BuildOptions &options) {
+  if (options.all)
+    return std::nullopt;
   if (!options.config.empty())
     return parseModel(readFile(options.config), options.config);
   std::vector<Model> models = readModels((dataFolder() / "coefs/models.csv").string());
@@ -40,9 +42,9 @@ static void checkArchs(const std::vector<Schedule> &schedules, const std::vector
                                     fmt::join(served, ", "), arch));
 }
 
-// The rows for one architecture: those of the model's dimensions with a split that was asked for.
+// The rows for one architecture: those of the model's dimensions, if there is one, with a split that was asked for.
 static std::vector<Schedule> selectSchedules(const std::vector<Schedule> &schedules, const std::string &arch,
-                                             const Model &model, const std::vector<uint32_t> &splits) {
+                                             const std::optional<Model> &model, const std::vector<uint32_t> &splits) {
   std::vector<Schedule> rows;
   std::set<std::pair<uint32_t, uint32_t>> dims;
   std::set<uint32_t> served;
@@ -50,7 +52,7 @@ static std::vector<Schedule> selectSchedules(const std::vector<Schedule> &schedu
     if (schedule.arch != arch)
       continue;
     dims.insert({schedule.keyDim, schedule.valueDim});
-    if (schedule.keyDim != model.keyDim || schedule.valueDim != model.valueDim)
+    if (model && (schedule.keyDim != model->keyDim || schedule.valueDim != model->valueDim))
       continue;
     served.insert(schedule.split);
     if (splits.empty() || std::find(splits.begin(), splits.end(), schedule.split) != splits.end())
@@ -60,13 +62,14 @@ static std::vector<Schedule> selectSchedules(const std::vector<Schedule> &schedu
     std::vector<std::string> names;
     for (auto [keyDim, valueDim] : dims)
       names.push_back(fmt::format("K={} V={}", keyDim, valueDim));
-    throw ConfigError(fmt::format("{}: expected dimensions served on {} ({}), got K={} V={}", model.where, arch,
-                                  fmt::join(names, ", "), model.keyDim, model.valueDim));
+    throw ConfigError(fmt::format("{}: expected dimensions served on {} ({}), got K={} V={}", model->where, arch,
+                                  fmt::join(names, ", "), model->keyDim, model->valueDim));
   }
   for (uint32_t split : splits)
     if (!served.contains(split))
-      throw ConfigError(fmt::format("--split: expected one of {}, served for K={} V={} on {}, got {}",
-                                    fmt::join(served, ", "), model.keyDim, model.valueDim, arch, split));
+      throw ConfigError(fmt::format("--split: expected one of {}, served{} on {}, got {}", fmt::join(served, ", "),
+                                    model ? fmt::format(" for K={} V={}", model->keyDim, model->valueDim) : "", arch,
+                                    split));
   return rows;
 }
 
@@ -96,7 +99,7 @@ static Variant makeVariant(const Schedule &schedule, const std::string &dtype, b
   return variant;
 }
 
-std::vector<Variant> gdnc::planBuild(const BuildOptions &options, const Model &model) {
+std::vector<Variant> gdnc::planBuild(const BuildOptions &options, const std::optional<Model> &model) {
   std::vector<Schedule> schedules = servedSchedules();
   checkArchs(schedules, options.archs);
   std::vector<Variant> variants;

@@ -3,11 +3,13 @@
 #include "compiler/config/Model.h"
 #include "compiler/config/Schedule.h"
 #include "compiler/driver/Compile.h"
+#include <optional>
 
 namespace gdnc {
 
 struct BuildOptions {
-  std::string config, model; // one of them
+  std::string config, model; // one of them, or
+  bool all = false;          // all dimensions that are served
   uint32_t ranks = 1;
   std::vector<std::string> archs, dtypes{"bf16", "f16"}, states{"k-first", "v-first"};
   std::vector<uint32_t> splits; // empty: all that are served
@@ -32,8 +34,9 @@ extern const char *const forwardTemplate;
 // Rows of coefs/schedule.csv for architectures that the compiler has a target for.
 std::vector<Schedule> servedSchedules();
 
-Model selectModel(const BuildOptions &options); // of the whole model; throws ConfigError or Failure
+// Of the whole model; none for all dimensions. Throws ConfigError or Failure.
+std::optional<Model> selectModel(const BuildOptions &options);
 
-std::vector<Variant> planBuild(const BuildOptions &options, const Model &model);
+std::vector<Variant> planBuild(const BuildOptions &options, const std::optional<Model> &model);
 
 } // namespace gdnc
