@@ -17,8 +17,8 @@ namespace {
 struct Event {
   std::chrono::steady_clock::time_point at;
 };
-int context; // its address stands for the primary context
-thread_local bool contextIsCurrent = false;
+int context;                               // its address stands for the primary context
+thread_local bool contextIsCurrent = true; // who hands over host memory has made none
 
 int load(Library **to, const void *image) {
   if (!to || !image)
