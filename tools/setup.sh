@@ -2,9 +2,16 @@
 # Prepares a Debian 12 machine, as root: installs the packages that are missing and, where there is no CUDA toolkit with
 # ptxas 12.8 or newer, takes ptxas and NVRTC from their wheels into .venv. What is there already is left alone.
 #
+#   tools/setup.sh --torch               also makes build/torch, in which the Python package is tested: 7 GB, since PyPI has
+#                                        torch for x86-64 with CUDA alone
 #   GDNC_IGNORE_CUDA=1 tools/setup.sh    as if no toolkit were installed
 set -euo pipefail
 cd "$(dirname "$0")/.."
+
+usage() {
+  echo "setup: error: expected --torch or no argument, got $1" >&2
+  exit 2
+}
 
 fail() {
   echo "setup: error: $1" >&2
@@ -57,5 +64,14 @@ install_wheels() {
   .venv/bin/pip install --quiet --no-deps "${cuda_wheels[@]}"
 }
 
+install_torch() {
+  local installed=(build/torch/lib/python*/site-packages/torch-*)
+  [[ ! -d ${installed[0]} ]] || return 0
+  python3 -m venv build/torch
+  build/torch/bin/pip install --quiet torch==2.10.0
+}
+
+[[ $# == 0 || $* == --torch ]] || usage "$*"
 install_packages
 has_toolkit || install_wheels
+[[ $# == 0 ]] || install_torch

@@ -1,0 +1,55 @@
+"""One launch, from tensors that have been checked: as an operator of torch (2.10 and later) or through ctypes."""
+
+from __future__ import annotations
+
+import ctypes as c
+
+import torch
+
+from . import _library
+from ._library import ForwardArgs, State, Tensor
+
+_DTYPES = {torch.float32: _library.F32, torch.bfloat16: _library.BF16, torch.float16: _library.F16,
+           torch.int32: _library.INT32, torch.int64: _library.INT64}
+
+
+def _tensor(x: torch.Tensor) -> Tensor:
+    return Tensor(x.data_ptr(), x.stride(0), x.stride(1), x.stride(2), _DTYPES[x.dtype])
+
+
+def _state(x: torch.Tensor | None) -> State:
+    return State() if x is None else State(x.data_ptr(), x.stride(0), x.stride(1), _DTYPES[x.dtype])
+
+
+def _launch_ctypes(q, k, v, g, beta, o, initial_state, final_state, cu_seqlens, scale, state_v_first, split) -> None:
+    args = ForwardArgs(
+        batch=q.shape[0], tokens=q.shape[1], heads=q.shape[2], heads_v=v.shape[2], key_dim=q.shape[3],
+        value_dim=v.shape[3], q=_tensor(q), k=_tensor(k), v=_tensor(v), o=_tensor(o), g=_tensor(g), beta=_tensor(beta),
+        initial_state=_state(initial_state), final_state=_state(final_state), state_layout=state_v_first, scale=scale,
+        split=split)
+    if cu_seqlens is not None:
+        args.num_sequences = len(cu_seqlens) - 1
+        args.cu_seqlens, args.cu_seqlens_dtype = cu_seqlens.data_ptr(), _DTYPES[cu_seqlens.dtype]
+    lib, bundle, needed = _library.library(), _library.bundle(), c.c_size_t()
+    _library.check(lib.gdn_forward_workspace_size(bundle, c.byref(args), c.byref(needed)))
+    workspace = torch.empty(needed.value, dtype=torch.uint8, device=q.device)
+    args.workspace, args.workspace_size = workspace.data_ptr(), needed.value
+    if not q.is_cuda:
+        return _library.check(lib.gdn_forward(bundle, c.byref(args)))
+    with torch.cuda.device(q.device):
+        args.stream = torch.cuda.current_stream().cuda_stream
+        status = lib.gdn_forward(bundle, c.byref(args))
+        if status == _library.NO_CONTEXT:  # a thread whose first use of the GPU this is; any kernel of torch binds one
+            torch.zeros(1, device=q.device)
+            status = lib.gdn_forward(bundle, c.byref(args))
+    _library.check(status)
+
+
+def _load_operator():
+    """The operator torch.ops.gdnc.forward, with a fake kernel: it returns nothing."""
+    c.CDLL(str(_library.OPERATORS)).gdn_torch_use(_library.bundle())
+    torch.library.register_fake("gdnc::forward", lambda *arguments: None)
+    return torch.ops.gdnc.forward.default
+
+
+launch = _load_operator() if _library.has_operators(torch.__version__) else _launch_ctypes

@@ -1,0 +1,105 @@
+"""FlashInfer's prefill entry, `flashinfer.gdn_prefill.chunk_gated_delta_rule`."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+
+from ._forward import forward
+
+__all__ = ["chunk_gated_delta_rule"]
+
+_FORGETS = -1e4  # of log decays of alpha = 0: finite, and its exponential is 0
+
+
+def chunk_gated_delta_rule(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    g: torch.Tensor | None = None,
+    beta: torch.Tensor | None = None,
+    scale: float | None = None,
+    initial_state: torch.Tensor | None = None,
+    output_final_state: bool = False,
+    cu_seqlens: torch.Tensor | None = None,
+    use_qk_l2norm_in_kernel: bool = False,
+    output: torch.Tensor | None = None,
+    output_state: torch.Tensor | None = None,
+    state_checkpoints: torch.Tensor | None = None,
+    checkpoint_cu_starts: torch.Tensor | None = None,
+    checkpoint_every_n_tokens: int = 0,
+    use_cp: Literal["auto"] | bool = "auto",
+    state_indices: torch.Tensor | None = None,
+    _cp_chunk_len: int | None = None,
+    backend: str = "auto",
+    max_seqlen: int | None = None,
+    *,
+    gate_domain: Literal["linear", "log"] = "linear",
+    use_gate_in_kernel: bool = False,
+    A_log: torch.Tensor | None = None,
+    dt_bias: torch.Tensor | None = None,
+    beta_is_logit: bool = False,
+    cu_seqlens_cpu: object | None = None,
+    output_state_indices: torch.Tensor | None = None,
+    checkpoint_state_indices: torch.Tensor | None = None,
+    prefix_lens: torch.Tensor | None = None,
+) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
+    """As FlashInfer's function of this name, without state pools and checkpoints.
+
+    Args:
+        q: [T, HQ, K], bfloat16 or float16.
+        k: [T, HK, K].
+        v: [T, HV, V]; either HV is a multiple of HQ = HK, or HQ is one of HK = HV, whose heads are then repeated. HO is
+            the larger of HQ and HV.
+        g: [T, HO]: alpha, the decay itself, or with gate_domain "log" its logarithm, or with use_gate_in_kernel the
+            input of -exp(A_log) softplus(g + dt_bias). None: no decay.
+        beta: [T, HO]: write strength, or with beta_is_logit its logits. None: ones.
+        scale: K^-0.5 if None.
+        initial_state: [N, HO, V, K], float32, bfloat16 or float16.
+        cu_seqlens: [N + 1], int32 or int64; required.
+        output: [T, HO, V], to be written.
+        output_state: [N, HO, V, K], to be written if output_final_state is set.
+        A_log, dt_bias: [HO].
+        use_cp, _cp_chunk_len, backend, max_seqlen, cu_seqlens_cpu: have no effect.
+
+    Returns:
+        o [T, HO, V] of q's dtype; with output_final_state also the final state [N, HO, V, K].
+
+    Raises:
+        NotImplementedError: an argument for state pools or checkpoints is given, or a gradient is asked for.
+        TypeError, ValueError, RuntimeError: as gdnc.forward.
+    """
+    for name, value in {
+            "state_checkpoints": state_checkpoints, "checkpoint_cu_starts": checkpoint_cu_starts,
+            "checkpoint_every_n_tokens": checkpoint_every_n_tokens or None, "state_indices": state_indices,
+            "output_state_indices": output_state_indices, "checkpoint_state_indices": checkpoint_state_indices,
+            "prefix_lens": prefix_lens}.items():
+        if value is not None:
+            raise NotImplementedError(f"{name}: expected none, since no kernel serves state pools or checkpoints, got "
+                                      f"{value if isinstance(value, int) else list(value.shape)}")
+    if cu_seqlens is None:
+        raise ValueError("cu_seqlens: expected a tensor, got None")
+    if gate_domain not in ("linear", "log"):
+        raise ValueError(f"gate_domain: expected 'linear' or 'log', got {gate_domain!r}")
+    if use_gate_in_kernel and (g is None or A_log is None):
+        raise ValueError("g and A_log: expected tensors with use_gate_in_kernel, got None")
+    for name, x in ("q", q), ("k", k), ("v", v):
+        if x.dim() != 3:
+            raise ValueError(f"{name}: expected 3 dimensions, got {list(x.shape)}")
+    if q.shape[1] > k.shape[1] == v.shape[1] > 0 == q.shape[1] % k.shape[1]:
+        k, v = (x.repeat_interleave(q.shape[1] // k.shape[1], 1) for x in (k, v))
+    if g is not None and not use_gate_in_kernel and gate_domain == "linear":
+        g = g.float().log().clamp(min=_FORGETS)
+
+    def constant(value: float) -> torch.Tensor:
+        return torch.full((1, v.shape[1]), value, dtype=torch.float32, device=q.device).expand(v.shape[:2])
+
+    o, final_state = forward(
+        q[None], k[None], v[None], (constant(0) if g is None else g)[None],
+        (constant(1) if beta is None else beta)[None], scale=scale, initial_state=initial_state,
+        final_state=output_state if output_final_state and output_state is not None else output_final_state,
+        state_v_first=True, cu_seqlens=cu_seqlens, out=None if output is None else output[None],
+        normalize_qk=use_qk_l2norm_in_kernel, beta_logits=beta is not None and beta_is_logit,
+        A_log=A_log if use_gate_in_kernel else None, dt_bias=dt_bias if use_gate_in_kernel else None)
+    return (o[0], final_state) if output_final_state else o[0]

@@ -1,0 +1,64 @@
+"""The operator that torch knows: schema, fake kernel, compilation; and that calls without it are the same."""
+
+import os
+import unittest
+
+import torch
+
+from case import inputs, make
+
+import gdnc
+from gdnc import _launch, _library
+
+
+@unittest.skipIf(os.environ.get("GDN_TEST_CTYPES"), "torch.compile needs the operator")
+class Operator(unittest.TestCase):
+    def test_is_used(self):
+        self.assertIs(_launch.launch, torch.ops.gdnc.forward.default)
+
+    def test_opcheck(self):
+        case = make((30, 40))
+        o, final = torch.empty_like(case.v), torch.empty_like(case.h0)
+        for states in (case.h0, final, case.cu_seqlens), (None, None, None):
+            torch.library.opcheck(torch.ops.gdnc.forward.default, (*inputs(case), o, *states, 0.1, False, 0))
+
+    def test_compiled(self):
+        """Whole graphs, with what stands around a call compiled as well, and a state that is written in place."""
+        def layer(q, k, v, g, beta, state, cu_seqlens):
+            o, _ = gdnc.forward(q * 2, k, v, g, beta, initial_state=state, final_state=state, cu_seqlens=cu_seqlens,
+                                normalize_qk=True)
+            return o.float() + 1
+
+        def fla(q, k, v, g, beta, state, cu_seqlens):
+            return gdnc.chunk_gated_delta_rule(q, k, v, g, beta, None, state, True, cu_seqlens=cu_seqlens)
+
+        for function in layer, fla:
+            compiled = torch.compile(function, fullgraph=True, backend="aot_eager", dynamic=True)
+            for lengths in (30, 40), (5, 0, 7):
+                with self.subTest(function=function.__name__, lengths=lengths):
+                    case = make(lengths)
+                    states = case.h0.clone(), case.h0.clone()
+                    wanted = function(*inputs(case), states[0], case.cu_seqlens)
+                    got = compiled(*inputs(case), states[1], case.cu_seqlens)
+                    torch.testing.assert_close(got, wanted, rtol=0, atol=0)
+                    self.assertTrue(torch.equal(*states))
+
+
+class Ctypes(unittest.TestCase):
+    def test_same_results(self):
+        case = make((30, 40))
+        results = []
+        for launch in _launch.launch, _launch._launch_ctypes:
+            o, final = torch.empty_like(case.v), torch.empty_like(case.h0)
+            launch(*inputs(case), o, case.h0, final, case.cu_seqlens, 0.1, False, 0)
+            results.append((o, final))
+        torch.testing.assert_close(results[0], results[1], rtol=0, atol=0)
+
+    def test_older_torch(self):
+        self.assertFalse(_library.has_operators("2.9.1+cu128"))
+        self.assertTrue(_library.has_operators("2.10.0+cu128"))
+        self.assertTrue(_library.has_operators("3.0.0a0"))
+
+
+if __name__ == "__main__":
+    unittest.main()

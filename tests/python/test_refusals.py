@@ -1,0 +1,118 @@
+"""What is not served is refused with a sentence that names argument, expectation and value."""
+
+import unittest
+
+import torch
+
+from case import DEVICE, inputs, make
+
+import gdnc
+from gdnc import flash_qla, flashinfer
+
+
+class Refusals(unittest.TestCase):
+    def refuse(self, kind, sentence, function=gdnc.forward, **changes):
+        case = make((30, 40))
+        arguments = dict(zip(("q", "k", "v", "g", "beta"), inputs(case)), cu_seqlens=case.cu_seqlens)
+        for name, change in changes.items():
+            arguments[name] = change(arguments.get(name)) if callable(change) else change
+        with self.assertRaisesRegex(kind, sentence):
+            function(**arguments)
+
+    def test_types(self):
+        self.refuse(TypeError, r"^q: expected a tensor, got list$", q=[1])
+        self.refuse(TypeError, r"^g: expected a tensor, got NoneType$", g=None)
+        self.refuse(TypeError, r"^q: expected torch.bfloat16 or torch.float16, got torch.float32$",
+                    q=torch.Tensor.float)
+        self.refuse(TypeError, r"^k: expected torch.bfloat16, got torch.float16$", k=torch.Tensor.half)
+        self.refuse(TypeError, r"^v: expected torch.bfloat16, got torch.float32$", v=torch.Tensor.float)
+        self.refuse(TypeError, r"^beta: expected .*float32 or .*, got torch.float64$", beta=torch.Tensor.double)
+        self.refuse(TypeError, r"^cu_seqlens: expected torch.int32 or torch.int64, got torch.int16$",
+                    cu_seqlens=torch.Tensor.short)
+        self.refuse(TypeError, r"^initial_state: .*, got torch.float64$",
+                    initial_state=torch.zeros(2, 2, 128, 128, dtype=torch.float64, device=DEVICE))
+        self.refuse(TypeError, r"^out: expected torch.bfloat16, got torch.float32$",
+                    out=torch.zeros(1, 70, 2, 128, device=DEVICE))
+
+    def test_shapes(self):
+        self.refuse(ValueError, r"^q: expected 4 dimensions, got \[70, 1, 128\]$", q=lambda x: x[0])
+        self.refuse(ValueError, r"^k: expected shape \[1, 70, 1, 128\], got \[1, 69, 1, 128\]$", k=lambda x: x[:, 1:])
+        self.refuse(ValueError, r"^v: expected shape \[1, 70, 2, 128\], got \[1, 60, 2, 128\]$", v=lambda x: x[:, 10:])
+        self.refuse(ValueError, r"^g: expected shape \[1, 70, 2\], got \[1, 70, 1\]$", g=lambda x: x[..., :1])
+        self.refuse(ValueError, r"^v: expected a number of heads that q's \(2\) divides, got 3$",
+                    q=lambda x: x.expand(1, 70, 2, 128), v=lambda x: x[:, :, :1].expand(1, 70, 3, 128))
+        self.refuse(ValueError, r"^initial_state: expected shape \[2, 2, 128, 128\], got \[3, 2, 128, 128\]$",
+                    initial_state=torch.zeros(3, 2, 128, 128, device=DEVICE))
+        self.refuse(ValueError, r"^cu_seqlens: expected a tensor of one dimension .*, got \[1, 3\]$",
+                    cu_seqlens=lambda x: x[None])
+        self.refuse(ValueError, r"^q: expected a batch of 1 with cu_seqlens, got 2$",
+                    **{name: lambda x: torch.cat([x, x]) for name in ("q", "k", "v", "g", "beta")})
+
+    def test_strides(self):
+        def columns_apart(x):
+            return torch.stack([x, x], -1)[..., 0]
+        self.refuse(ValueError, r"^q: expected stride 1 in dimension 3, got 2$", q=columns_apart)
+        self.refuse(ValueError, r"^beta: expected stride 1 in dimension 2, got 2$", beta=columns_apart)
+        self.refuse(ValueError, r"^initial_state: expected stride 1 in dimension 3, got 128$",
+                    initial_state=torch.zeros(2, 2, 128, 128, device=DEVICE).mT)
+        self.refuse(RuntimeError, r"^q\.token_stride: expected a multiple of 8 elements \(16 bytes\), got 129$",
+                    q=lambda x: torch.nn.functional.pad(x, (0, 1))[..., :128])
+        self.refuse(RuntimeError, r"^k\.data: expected a multiple of 16 bytes, got 0x",
+                    k=lambda x: torch.nn.functional.pad(x, (4, 4))[..., 4:132])
+        self.refuse(RuntimeError, r"^o\.token_stride: expected at least 128 elements, .* is written twice, got 0$",
+                    out=torch.zeros(1, 1, 2, 128, dtype=torch.bfloat16, device=DEVICE).expand(1, 70, 2, 128))
+
+    def test_devices(self):
+        other = "meta"
+        self.refuse(ValueError, rf"^q: expected a tensor on {DEVICE}, got one on meta", q=lambda x: x.to(other))
+        for name in "k", "v", "g", "beta", "cu_seqlens":
+            self.refuse(ValueError, rf"^{name}: expected a tensor on {DEVICE}.* like q, got one on meta$",
+                        **{name: lambda x: x.to(other)})
+
+    def test_gradients(self):
+        for name in "q", "k", "v", "g", "beta":
+            self.refuse(NotImplementedError, rf"^{name}: expected no gradient to be asked for, .* requires_grad=True",
+                        **{name: lambda x: x.clone().requires_grad_()})
+        self.refuse(NotImplementedError, "^A_log: ", A_log=torch.zeros(2, device=DEVICE, requires_grad=True))
+        case = make()
+        with torch.no_grad():
+            o, _ = gdnc.forward(case.q.requires_grad_(), *inputs(case)[1:])
+        self.assertFalse(o.requires_grad)
+
+    def test_what_no_kernel_serves(self):
+        self.refuse(RuntimeError, r"^expected a forward kernel for K=128 V=128 bf16 k-first split=5, got a bundle ",
+                    split=5)
+        self.refuse(RuntimeError, r"^expected a forward kernel for K=120 V=128 ",
+                    q=lambda x: x[..., :120], k=lambda x: x[..., :120])
+        self.refuse(RuntimeError, r"^scale: expected a finite number, got nan$", scale=float("nan"))
+
+    def test_flash_linear_attention(self):
+        fla = gdnc.chunk_gated_delta_rule
+        self.refuse(NotImplementedError, "^cp_context: expected None, got object", fla, cp_context=object())
+        self.refuse(ValueError, "^head_first: ", fla, head_first=True)
+        self.refuse(ValueError, "^chunk_size: expected 16, 32 or 64, got 128$", fla, chunk_size=128)
+        self.refuse(ValueError, "^A_log: expected a tensor with use_gate_in_kernel, got None$", fla,
+                    use_gate_in_kernel=True)
+        self.refuse(ValueError, "^allow_neg_eigval: ", fla, allow_neg_eigval=True)
+        self.refuse(ValueError, "^transpose_state_layout: ", fla, state_v_first=True, transpose_state_layout=True)
+
+    def test_flash_qla(self):
+        self.refuse(NotImplementedError, "^cp_context: ", flash_qla.chunk_gated_delta_rule, cp_context=object())
+        self.refuse(ValueError, "^head_first: ", flash_qla.chunk_gated_delta_rule, head_first=True)
+        self.refuse(NotImplementedError, "^output_h: ", flash_qla.chunk_gated_delta_rule_fwd, output_h=True)
+
+    def test_flashinfer(self):
+        entry = flashinfer.chunk_gated_delta_rule
+        packed = {name: lambda x: x[0] for name in ("q", "k", "v", "g", "beta")}
+        self.refuse(ValueError, "^q: expected 3 dimensions, got ", entry)
+        self.refuse(ValueError, "^cu_seqlens: expected a tensor, got None$", entry, **packed | {"cu_seqlens": None})
+        self.refuse(ValueError, "^gate_domain: expected 'linear' or 'log', got 'ln'$", entry, **packed,
+                    gate_domain="ln")
+        self.refuse(NotImplementedError, r"^state_indices: expected none, .* got \[2\]$", entry, **packed,
+                    state_indices=torch.arange(2))
+        self.refuse(NotImplementedError, "^checkpoint_every_n_tokens: .* got 64$", entry, **packed,
+                    checkpoint_every_n_tokens=64)
+
+
+if __name__ == "__main__":
+    unittest.main()
