@@ -17,11 +17,15 @@
 
 // An error in a line of PTX names the line that it comes from.
 // RUN: env TMPDIR=%t.tmp GDNC_PTXAS=%S/Inputs/refusing-ptxas not gdn-opt %s --emit=cubin 2>&1 | FileCheck --check-prefix=ERROR %s
-// ERROR: error: kernel 'ptxas_sm_90a': ptxas kernel.ptx, line {{[0-9]+}}; error   : Illegal operand [ptxas.mlir:[[# @LINE+7]]]
+// ERROR: error: kernel 'ptxas_sm_90a': ptxas kernel.ptx, line {{[0-9]+}}; error   : Illegal operand [ptxas.mlir:[[# @LINE+11]]]
 // ERROR: error: kernel 'ptxas_sm_90a': ptxas ended with status 255
 
 // RUN: env GDNC_NVDISASM=/nonexistent not gdn-opt %s --emit=sass 2>&1 | FileCheck --check-prefix=SASS %s
 // SASS: error: expected nvdisasm or cuobjdump of the CUDA toolkit
+// RUN: env GDNC_NVDISASM=%S/Inputs/nvdisasm gdn-opt %s --emit=sass | FileCheck --check-prefix=CODE %s
+// CODE: --print-code of {{[1-9][0-9]+}} bytes
+// RUN: env GDNC_NVDISASM=%S/Inputs/nvdisasm DISASSEMBLER_STATUS=7 not gdn-opt %s --emit=sass 2>&1 | FileCheck --check-prefix=BROKEN %s
+// BROKEN: error: {{.*}}nvdisasm ended with status 7: --print-code of {{[1-9][0-9]+}} bytes
 sm.kernel @k() attributes {threads = 128 : i64, shared_bytes = 0 : i64, params = []} {
   sm.warp_sync
   sm.bar.sync 1 threads 128
