@@ -220,4 +220,16 @@ INSTANTIATE_TEST_SUITE_P(
               "race on shared byte"}),
     nameOf);
 
+// What a compiler says of its PTX's origin.
+TEST(Lines, NameWhereTheyComeFrom) {
+  Fault fault{
+      "", 64,
+      "st.shared.b32 [%at], 0;\n\t// forward.mlir:12\n// a remark: 3\nbar.sync 0;\n@%p st.shared.b32 [%base], 1;\n"
+      "// forward.mlir:34\n@!%p ld.shared.b32 %r1, [%base];\n",
+      ""};
+  std::string error = errorOf(fault, true, Schedule::Earliest, 0);
+  EXPECT_NE(error.find("line 25 (forward.mlir:34), block 0, warp 1: race"), std::string::npos) << error;
+  EXPECT_NE(error.find("the write by warp 0 at line 23 (forward.mlir:12)"), std::string::npos) << error;
+}
+
 } // namespace

@@ -36,21 +36,18 @@ Detector::Detector(Block &block)
     watchOf[program.watches[n].reg] = uint32_t(n);
 }
 
-std::string Detector::describe(uint32_t actor) const {
-  if (actor < warps)
-    return "warp " + std::to_string(actor);
-  if (actor < 2 * warps)
-    return "a wgmma of warp " + std::to_string(actor - warps);
-  if (actor < 3 * warps)
-    return "a bulk store of warp " + std::to_string(actor - 2 * warps);
-  return "a bulk load";
+std::string Detector::describe(const Epoch &e) const {
+  static const char *const kinds[] = {"warp ", "a wgmma of warp ", "a bulk store of warp "};
+  uint32_t kind = e.actor / warps;
+  return (kind < 3 ? kinds[kind] + std::to_string(e.actor % warps) : "a bulk load") + " at " +
+         describeLine(block.grid.image.module, e.line);
 }
 
 void Detector::race(const Toucher &t, const Epoch &other, const char *what, uint32_t address) const {
   std::string by = t.async ? "asynchronous " : "";
   t.w.fail("race on shared byte " + std::to_string(address - sharedBase) + ": this " + by +
            (t.kind == Access::Read ? "read" : "write") + " is not ordered after the " + what + " by " +
-           describe(other.actor) + " at line " + std::to_string(other.line));
+           describe(other));
 }
 
 // Order after the last write; for asynchronous work also a proxy fence behind a generic one.
@@ -61,8 +58,7 @@ void Detector::checkWriter(const State &s, const Toucher &t, uint32_t address) c
   if (e.actor != t.actor && t.known.seen[e.actor] < e.time)
     race(t, e, "write", address);
   if (t.async && e.actor < warps && t.known.fenced[e.actor] < e.time)
-    t.w.fail("shared byte " + std::to_string(address - sharedBase) + " was written by " + describe(e.actor) +
-             " at line " + std::to_string(e.line) +
+    t.w.fail("shared byte " + std::to_string(address - sharedBase) + " was written by " + describe(e) +
              " and is used by the asynchronous proxy without a fence.proxy.async between");
 }
 
@@ -242,7 +238,7 @@ void Detector::exits(Warp &w) {
 void Detector::blockDone() {
   for (auto &l : loads)
     if (!l.seen)
-      throw Error("line " + std::to_string(l.line) + ", block " + std::to_string(block.index) + ", warp " +
+      throw Error(describeLine(block.grid.image.module, l.line) + ", block " + std::to_string(block.index) + ", warp " +
                   std::to_string(l.warp) + ": the block exits though no one waited for this bulk load");
 }
 

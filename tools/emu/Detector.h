@@ -100,7 +100,7 @@ private:
   uint32_t next(uint32_t state, const Toucher &t, uint32_t address);
   void checkWriter(const State &s, const Toucher &t, uint32_t address) const;
   [[noreturn]] void race(const Toucher &t, const Epoch &other, const char *what, uint32_t address) const;
-  std::string describe(uint32_t actor) const;
+  std::string describe(const Epoch &epoch) const;
   std::string registerName(size_t watch) const;
   void compact();
 

@@ -175,8 +175,8 @@ std::string Cluster::describeWaits() const {
       // A wait that is executed anew has its own line at pc, one that is passed the line before.
       uint32_t at = w.status == Status::Mbarrier ? w.pc : w.pc - 1;
       text += (text.empty() ? "deadlock: block " : "; block ") + std::to_string(block->index) + " warp " +
-              std::to_string(w.index) + " line " + std::to_string(w.program->code[at].line) + " waits on " +
-              describeWait(*block, w);
+              std::to_string(w.index) + " " + describeLine(block->grid.image.module, w.program->code[at].line) +
+              " waits on " + describeWait(*block, w);
     }
   return text;
 }

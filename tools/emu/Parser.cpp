@@ -1,5 +1,7 @@
 #include "Parser.h"
 #include <cstring>
+#include <regex>
+#include <sstream>
 
 namespace gdn::emu {
 namespace {
@@ -170,6 +172,17 @@ void parsePtx(std::string text, Module &module) {
     parseTopLevel(lex, module);
   if (module.target.empty())
     lex.fail("expected PTX, got a text without '.target'");
+}
+
+std::string describeLine(const Module &module, uint32_t line) {
+  static const std::regex comment("\\s*// (\\S+:\\d+)");
+  std::istringstream text(module.text);
+  std::string place, words;
+  std::smatch match;
+  for (uint32_t n = 1; n < line && std::getline(text, words); n++)
+    if (words.find("//") != words.npos && std::regex_match(words, match, comment))
+      place = " (" + match[1].str() + ")";
+  return "line " + std::to_string(line) + place;
 }
 
 } // namespace gdn::emu

@@ -103,4 +103,7 @@ struct Module {
 // `text` is moved into the module. Throws Error("line N: ...").
 void parsePtx(std::string text, Module &module);
 
+// "line 20", and where the compiler says in a comment above what that was made from, "line 20 (forward.mlir:124)".
+std::string describeLine(const Module &module, uint32_t line);
+
 } // namespace gdn::emu

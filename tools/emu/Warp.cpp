@@ -7,7 +7,7 @@
 namespace gdn::emu {
 
 void Warp::fail(const std::string &message) const {
-  throw Error("line " + std::to_string(program->code[pc ? pc - 1 : 0].line) + ", block " +
+  throw Error(describeLine(block->grid.image.module, program->code[pc ? pc - 1 : 0].line) + ", block " +
               std::to_string(block->index) + ", warp " + std::to_string(index) + ": " + message);
 }
 
@@ -87,7 +87,8 @@ void Warp::reconverge() {
       char mask[16];
       for (auto &f : merged) {
         std::snprintf(mask, sizeof mask, "0x%08x", f.mask);
-        text += std::string(" lanes ") + mask + " at line " + std::to_string(program->code[f.pc].line);
+        text +=
+            std::string(" lanes ") + mask + " at " + describeLine(block->grid.image.module, program->code[f.pc].line);
       }
       fail(text);
     }
