@@ -9,7 +9,7 @@ using namespace gdnc;
 using nlohmann::json;
 
 static void printRun(const LoadedBundle &loaded, const RunReport &run) {
-  std::vector<TableRow> rows{{"io", "state", "split", "output error", "state error"}};
+  std::vector<TableRow> rows{{"K", "V", "io", "state", "split", "output error", "state error"}};
   auto add = [&](const std::string &name, const std::string &value) {
     if (rows.size() == 2)
       rows.front().push_back(name);
@@ -17,7 +17,8 @@ static void printRun(const LoadedBundle &loaded, const RunReport &run) {
   };
   for (const RunResult &result : run.results) {
     const gdn::KernelKey &key = loaded.bundle.kernels[result.kernel].kernel.key;
-    rows.push_back({gdn::describe(key.io), key.stateVFirst ? "v-first" : "k-first", std::to_string(key.split),
+    rows.push_back({std::to_string(key.keyDim), std::to_string(key.valueDim), gdn::describe(key.io),
+                    key.stateVFirst ? "v-first" : "k-first", std::to_string(key.split),
                     fmt::format("{:.2e}", result.outputError), fmt::format("{:.2e}", result.stateError)});
     if (result.milliseconds)
       add("ms", fmt::format("{:.3f}", *result.milliseconds));
@@ -95,11 +96,12 @@ static void runBuild(const BuildOptions &options) {
   auto loaded = parseLoaded(pack(built, options.withPtx, metadata), options.output);
   writeFile(options.output, loaded->bytes);
   std::optional<RunReport> run;
+  uint32_t heads = rank ? rank->keyHeads : 1, valueHeads = rank ? rank->valueHeads : 2;
   if (options.emulatorTokens) {
     useEmulator();
-    run = runForward(pack(built, /*ptx=*/true, metadata), rank->keyHeads, rank->valueHeads, options.emulatorTokens);
+    run = runForward(pack(built, /*ptx=*/true, metadata), heads, valueHeads, options.emulatorTokens);
   } else if (options.runTokens) {
-    run = runForward(loaded->bytes, rank->keyHeads, rank->valueHeads, options.runTokens);
+    run = runForward(loaded->bytes, heads, valueHeads, options.runTokens);
   }
   (options.json ? printJson : printTable)(*loaded, built, options.output, run);
   for (const RunResult &result : run ? run->results : std::vector<RunResult>())
@@ -138,14 +140,12 @@ void gdnc::addBuild(CLI::App &app) {
       command
           ->add_option("--run", options->runTokens,
                        "then run it on a sequence of so many tokens, on the GPU or what GDN_DRIVER names")
-          ->check(positive())
-          ->excludes(all);
+          ->check(positive());
   command
       ->add_option("--run-emulator", options->emulatorTokens,
                    "the same on the emulator, which also counts the work; needs no GPU")
       ->check(positive())
-      ->excludes(run)
-      ->excludes(all);
+      ->excludes(run);
   command->add_flag("--json", options->json, "print JSON instead of a table");
   command->add_flag("--no-cache", options->noCache, "neither read nor write cached kernels");
   command->callback([options] { runBuild(*options); });
