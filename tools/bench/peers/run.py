@@ -1,7 +1,7 @@
 """Times our forward beside its peers: the same tensors in one process, CUDA graphs replayed in turn, medians.
 
-  python3 run.py --library libgdn.so --bundle qwen.gdnb --csv ../results/peers.csv
-  python3 run.py --library libgdn.so --bundle qwen.gdnb --heads 2/8 16/64 --lengths 4x8192 --gates decay
+  python3 run.py --csv ../results/peers.csv
+  python3 run.py --heads 2/8 16/64 --lengths 4x8192 --gates decay --host
 
 Prints each cell's times and the ratio of the best peer's to ours, and at the end the geometric mean and the worst cell.
 Systems that are not installed are left out. Exit code: 0 done, 2 usage, 3 nothing to time, 4 a result differs.
@@ -15,6 +15,7 @@ import gc
 import math
 import statistics
 import sys
+import time
 
 import torch
 
@@ -25,6 +26,8 @@ FIELDS = ["date", "gpu", "clock_mhz", "system", "version", "op", "heads_k", "hea
           "clocks_per_chunk"]
 FLUSHED = 256 << 20  # bytes, several times the L2: no replay starts on cached inputs
 TOLERANCE = 2e-2     # relative difference of two systems' results; theirs from fp64 is a few 1e-3 each
+HOST_CALLS = 20      # that are timed together; their launches fit the queue of a stream
+SLEEP_CLOCKS = 100_000_000
 STEP_SECONDS = 300   # a step that takes longer is taken for a deadlock; run-time compilation is one
 
 
@@ -61,6 +64,20 @@ def medians(replays, rounds, flush):
             events[name].append((begin, end))
     torch.cuda.synchronize()
     return {name: statistics.median(b.elapsed_time(e) for b, e in pairs) for name, pairs in events.items()}
+
+
+def host_times(replays, rounds):
+    """Milliseconds that an eager call keeps the host, by name. The GPU sleeps meanwhile, so that no call waits for it."""
+    times = {name: [] for name in replays}
+    for _ in range(rounds):
+        for name, replay in replays.items():
+            torch.cuda._sleep(SLEEP_CLOCKS)
+            begin = time.perf_counter()
+            for _ in range(HOST_CALLS):
+                replay.closure()
+            times[name].append((time.perf_counter() - begin) / HOST_CALLS * 1e3)
+            torch.cuda.synchronize()
+    return {name: statistics.median(values) for name, values in times.items()}
 
 
 def difference(x, y):
@@ -109,6 +126,7 @@ class Benchmark:
         self.compare(replays)
         medians(replays, 2, self.flush)
         times = medians(replays, self.options.reps, self.flush)
+        host = host_times(replays, self.options.reps) if self.options.host else {}
         faulthandler.cancel_dump_traceback_later()
         peers = {name: ms for name, ms in times.items() if name != "gdnc"}
         line = "  ".join(f"{name} {ms:.4f}" for name, ms in times.items())
@@ -117,9 +135,13 @@ class Benchmark:
             self.ratios[heads, lengths, gates] = peers[best] / times["gdnc"]
             line += f"  ratio {self.ratios[heads, lengths, gates]:.2f} to {best}"
         print(f"{heads:6} {lengths:8} {gates:8} {line}", flush=True)
-        self.write(case, times)
+        if host:
+            line = "  ".join(f"{name} {1e3 * ms:.1f}" for name, ms in host.items())
+            print(f"{heads:6} {lengths:8} host us  {line}", flush=True)
+        self.write(case, OPERATIONS[gates], times)
+        self.write(case, "host", host)
 
-    def write(self, case, times):
+    def write(self, case, operation, times):
         if not self.file:
             return
         for system in self.systems:
@@ -127,7 +149,7 @@ class Benchmark:
                 self.table.writerow({
                     "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
                     "gpu": torch.cuda.get_device_name(), "system": system.name, "version": system.version,
-                    "op": OPERATIONS[case.gates], "heads_k": case.heads, "heads_v": case.heads_v,
+                    "op": operation, "heads_k": case.heads, "heads_v": case.heads_v,
                     "lengths": case.label, "ms": f"{times[system.name]:.4f}"})
         self.file.flush()
 
@@ -143,13 +165,12 @@ class Benchmark:
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--library", help="libgdn.so")
-    parser.add_argument("--bundle", help="the bundle (.gdnb) of ours")
     parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=list(SYSTEMS), help="default: all")
     parser.add_argument("--heads", nargs="+", default=list(CELLS), help="H/HV; default: all nine of the benchmark")
     parser.add_argument("--lengths", nargs="+", help="4x8192, 1+7+63, mixed; default: the benchmark's for these heads")
     parser.add_argument("--gates", nargs="+", choices=OPERATIONS, default=["quarter"],
                         help="quarter: every fourth head has no decay; decay: all decay")
+    parser.add_argument("--host", action="store_true", help="also times how long an eager call keeps the host")
     parser.add_argument("--reps", type=int, default=20, help="timed rounds")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--csv", help="appends the times to this file")
@@ -173,7 +194,7 @@ def main():
     systems = []
     for name in options.systems:
         try:
-            systems.append(SYSTEMS[name](options))
+            systems.append(SYSTEMS[name]())
             print(f"{name} {systems[-1].version}", flush=True)
         except Exception as error:
             print(f"{name}: left out: {type(error).__name__}: {str(error)[:200]}", flush=True)

@@ -2,19 +2,15 @@
 results(case, returned) turns what it returned into (o [T, HV, V], final state [N, HV, K, V])."""
 
 import importlib.metadata
-import json
 import os
 
-import torch
-
-import gdn
-from cases import DIM, SCALE
+from cases import SCALE
 
 
 class System:
     name = package = ""
 
-    def __init__(self, options):
+    def __init__(self):
         """Imports what is needed; raises if it is absent."""
 
     @property
@@ -29,47 +25,21 @@ class System:
 
 
 class Gdnc(System):
-    name = "gdnc"
+    name = package = "gdnc"
 
-    def __init__(self, options):
-        if not options.library or not options.bundle:
-            raise ValueError("needs --library and --bundle")
-        torch.zeros(1, device="cuda")  # makes the context that the kernels are loaded into
-        self.library = gdn.Library(options.library, options.bundle)
+    def __init__(self):
+        import gdnc
+        from gdnc._library import metadata
+        self.operator = gdnc.chunk_gated_delta_rule
+        self.commit = (metadata()["gdnc"]["commit"] or "")[:12]
 
     @property
     def version(self):
-        made = json.loads(self.library.metadata()).get("gdnc", {})
-        commit = made.get("commit") or ""
-        return made.get("version", "?") + ("+" + commit[:12] if commit else "")
+        return super().version + ("+" + self.commit if self.commit else "")
 
     def forward(self, case):
-        tokens, sequences = case.q.shape[1], len(case.lengths)
-        o, state = torch.empty_like(case.v), torch.empty_like(case.state)
-
-        def tensor(x):
-            heads, columns = x.shape[2], x.shape[3] if x.dim() == 4 else 1
-            dtype = gdn.F32 if x.dtype == torch.float32 else gdn.BF16
-            return gdn.Tensor(x.data_ptr(), tokens * heads * columns, heads * columns, columns, dtype)
-
-        def states(x):
-            return gdn.State(x.data_ptr(), x.stride(0), x.stride(1), gdn.F32)
-
-        args = gdn.ForwardArgs(
-            batch=1, tokens=tokens, heads=case.heads, heads_v=case.heads_v, key_dim=DIM, value_dim=DIM,
-            num_sequences=sequences, q=tensor(case.q), k=tensor(case.k), v=tensor(case.v), o=tensor(o),
-            g=tensor(case.g), beta=tensor(case.beta), initial_state=states(case.state), final_state=states(state),
-            state_layout=gdn.K_FIRST, cu_seqlens_dtype=gdn.INT32, cu_seqlens=case.cu32.data_ptr(), scale=SCALE)
-        args.struct_size = gdn.c.sizeof(args)
-        workspace = torch.empty(self.library.workspace_size(args), dtype=torch.uint8, device="cuda")
-        args.workspace, args.workspace_size = workspace.data_ptr(), workspace.numel()
-
-        def run():
-            args.stream = torch.cuda.current_stream().cuda_stream
-            self.library.forward(args)
-            return o, state
-        run.memory = case, workspace  # args holds addresses alone
-        return run
+        return lambda: self.operator(case.q, case.k, case.v, case.g, case.beta, scale=SCALE, initial_state=case.state,
+                                     output_final_state=True, cu_seqlens=case.cu64)
 
 
 class Fla(System):
@@ -77,7 +47,7 @@ class Fla(System):
 
     name, package = "fla", "fla-core"
 
-    def __init__(self, options):
+    def __init__(self):
         os.environ.update(FLA_FLASH_QLA="0", FLA_INTRACARD_CP="0")
         from fla.ops.gated_delta_rule import chunk_gated_delta_rule
         self.operator = chunk_gated_delta_rule
@@ -90,7 +60,7 @@ class Fla(System):
 class FlashQla(System):
     name = package = "flash-qla"
 
-    def __init__(self, options):
+    def __init__(self):
         import flash_qla
         self.operator = flash_qla.chunk_gated_delta_rule
 
@@ -102,7 +72,7 @@ class FlashQla(System):
 class FlashInfer(System):
     name, package = "flashinfer", "flashinfer-python"
 
-    def __init__(self, options):
+    def __init__(self):
         from flashinfer.gdn_prefill import chunk_gated_delta_rule
         self.operator = chunk_gated_delta_rule
 
