@@ -1,5 +1,6 @@
 // gdn_forward as an operator of torch, through torch's stable ABI: one library for every torch from 2.10 on.
 #define USE_CUDA // declares the functions that a torch without CUDA lacks; the one used here is weak
+#include <algorithm>
 #include <gdn/gdn.h>
 #include <stdexcept>
 #include <torch/csrc/stable/library.h>
@@ -14,6 +15,7 @@ using torch::stable::Tensor;
 namespace {
 
 gdn_bundle *bundle = nullptr;
+bool emulated = false;
 
 void check(gdn_status status) {
   if (status != GDN_OK)
@@ -37,15 +39,51 @@ gdn_dtype dtypeOf(const Tensor &tensor) {
   }
 }
 
-gdn_tensor describe(const Tensor &tensor) {
-  return {tensor.data_ptr(), tensor.stride(0), tensor.stride(1), tensor.stride(2), dtypeOf(tensor)};
-}
+// Describes tensors to libgdn, once their sizes, device and strides are such that the kernel stays within them; libgdn
+// checks all else. gdnc.forward, whose _check.py has more words, says what does not fit.
+class Reader {
+public:
+  explicit Reader(const Tensor &q) : device(q.device()) { require(device.is_cpu() == emulated && q.dim() == 4, "q"); }
 
-gdn_state describe(const std::optional<Tensor> &state) {
-  if (!state)
-    return {};
-  return {state->data_ptr(), state->stride(0), state->stride(1), dtypeOf(*state)};
-}
+  gdn_tensor tensor(const char *name, const Tensor &tensor, std::initializer_list<int64_t> sizes) const {
+    Strides strides = check(name, tensor, sizes, 1);
+    return {tensor.data_ptr(), strides[0], strides[1], strides[2], dtypeOf(tensor)};
+  }
+
+  gdn_state state(const char *name, const std::optional<Tensor> &state, std::initializer_list<int64_t> sizes) const {
+    if (!state)
+      return {};
+    Strides strides = check(name, *state, sizes, 2);
+    return {state->data_ptr(), strides[0], strides[1], dtypeOf(*state)};
+  }
+
+  int64_t offsets(const Tensor &offsets) const { // their number
+    require(offsets.dim() == 1 && offsets.size(0) > 0, "cu_seqlens");
+    check("cu_seqlens", offsets, {offsets.size(0)}, 1);
+    return offsets.size(0);
+  }
+
+private:
+  using Strides = torch::headeronly::IntHeaderOnlyArrayRef;
+
+  static void require(bool fits, const char *name) {
+    if (!fits)
+      throw std::runtime_error(std::string(name) +
+                               ": expected what gdnc.forward takes, got another shape, device or strides");
+  }
+
+  // The last `dense` dimensions are contiguous.
+  Strides check(const char *name, const Tensor &tensor, std::initializer_list<int64_t> sizes, size_t dense) const {
+    Strides strides = tensor.strides();
+    require(std::ranges::equal(tensor.sizes(), sizes) && tensor.device() == device, name);
+    int64_t stride = 1;
+    for (size_t axis = sizes.size(); axis-- > sizes.size() - dense; stride *= sizes.begin()[axis])
+      require(strides[axis] == stride || sizes.begin()[axis] <= 1, name);
+    return strides;
+  }
+
+  torch::stable::Device device;
+};
 
 // What the kernel needs of memory; empty for none.
 std::optional<Tensor> makeWorkspace(const Tensor &like, gdn_forward_args &args) {
@@ -68,29 +106,33 @@ void launchOnGpu(const Tensor &q, gdn_forward_args &args) {
   check(status);
 }
 
-// The tensors are as gdnc.forward has checked them.
 void forward(const Tensor &q, const Tensor &k, const Tensor &v, const Tensor &g, const Tensor &beta, const Tensor &o,
              std::optional<Tensor> initialState, std::optional<Tensor> finalState, std::optional<Tensor> offsets,
              double scale, bool stateVFirst, int64_t split) {
+  Reader read(q);
+  int64_t batch = q.size(0), tokens = q.size(1), heads = q.size(2), keyDim = q.size(3);
+  int64_t headsV = g.size(-1), valueDim = v.size(-1), sequences = offsets ? read.offsets(*offsets) - 1 : batch;
+  std::initializer_list<int64_t> states = {sequences, headsV, stateVFirst ? valueDim : keyDim,
+                                           stateVFirst ? keyDim : valueDim};
   gdn_forward_args args = {};
   args.struct_size = sizeof args;
-  args.batch = q.size(0);
-  args.tokens = q.size(1);
-  args.heads = q.size(2);
-  args.heads_v = v.size(2);
-  args.key_dim = q.size(3);
-  args.value_dim = v.size(3);
-  args.q = describe(q);
-  args.k = describe(k);
-  args.v = describe(v);
-  args.o = describe(o);
-  args.g = describe(g);
-  args.beta = describe(beta);
-  args.initial_state = describe(initialState);
-  args.final_state = describe(finalState);
+  args.batch = batch;
+  args.tokens = tokens;
+  args.heads = heads;
+  args.heads_v = headsV;
+  args.key_dim = keyDim;
+  args.value_dim = valueDim;
+  args.num_sequences = sequences;
+  args.q = read.tensor("q", q, {batch, tokens, heads, keyDim});
+  args.k = read.tensor("k", k, {batch, tokens, heads, keyDim});
+  args.v = read.tensor("v", v, {batch, tokens, headsV, valueDim});
+  args.o = read.tensor("o", o, {batch, tokens, headsV, valueDim});
+  args.g = read.tensor("g", g, {batch, tokens, headsV});
+  args.beta = read.tensor("beta", beta, {batch, tokens, headsV});
+  args.initial_state = read.state("initial_state", initialState, states);
+  args.final_state = read.state("final_state", finalState, states);
   args.state_layout = stateVFirst ? GDN_V_FIRST : GDN_K_FIRST;
   if (offsets) {
-    args.num_sequences = offsets->size(0) - 1;
     args.cu_seqlens = offsets->data_ptr();
     args.cu_seqlens_dtype = dtypeOf(*offsets);
   }
@@ -105,8 +147,11 @@ void forward(const Tensor &q, const Tensor &k, const Tensor &v, const Tensor &g,
 
 } // namespace
 
-// The bundle whose kernels are launched; it stays open.
-extern "C" GDN_API void gdn_torch_use(gdn_bundle *opened) { bundle = opened; }
+// The bundle whose kernels are launched, which stays open, and whether on the emulator, in the CPU's memory.
+extern "C" GDN_API void gdn_torch_use(gdn_bundle *opened, bool onEmulator) {
+  bundle = opened;
+  emulated = onEmulator;
+}
 
 STABLE_TORCH_LIBRARY(gdnc, m) {
   m.def("forward(Tensor q, Tensor k, Tensor v, Tensor g, Tensor beta, Tensor(a!) o, Tensor? initial_state, "

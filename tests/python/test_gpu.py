@@ -1,5 +1,5 @@
-"""What only a GPU shows: streams, graphs, threads, devices. `python3 -m unittest` in this folder runs it, and with it the
-other tests on the GPU."""
+"""What only a GPU shows: streams, graphs, threads, devices. Here, on a GPU: python3 -m unittest test_gpu test_forward
+test_refusals test_interfaces test_operator."""
 
 import threading
 import unittest
@@ -66,7 +66,8 @@ class Gpu(unittest.TestCase):
 
     def test_compiled_by_inductor(self):
         def model(q, k, v, g, beta, state, cu_seqlens):
-            o, final = gdnc.chunk_gated_delta_rule(q.sin(), k, v, g, beta, None, state, True, True, cu_seqlens=cu_seqlens)
+            o, final = gdnc.chunk_gated_delta_rule(q.sin(), k, v, g, beta, None, state, True, True,
+                                                   cu_seqlens=cu_seqlens)
             return o * 2, final
         arguments = *inputs(self.case), self.case.h0, self.case.cu_seqlens
         for got, wanted in zip(torch.compile(model, fullgraph=True)(*arguments), model(*arguments)):
@@ -81,7 +82,7 @@ class Gpu(unittest.TestCase):
 
     def test_cpu_tensors(self):
         case = make()
-        with self.assertRaisesRegex(ValueError, "^q: expected a tensor on cuda, got one on cpu; CPU tensors run on the "):
+        with self.assertRaisesRegex(ValueError, "^q: expected a tensor on cuda, got one on cpu; CPU tensors run on "):
             gdnc.forward(*(x.cpu() for x in inputs(case)))
         with self.assertRaisesRegex(ValueError, "^g: expected a tensor on cuda:0 like q, got one on cpu$"):
             gdnc.forward(case.q, case.k, case.v, case.g.cpu(), case.beta)

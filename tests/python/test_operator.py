@@ -16,6 +16,16 @@ class Operator(unittest.TestCase):
     def test_is_used(self):
         self.assertIs(_launch.launch, torch.ops.gdnc.forward.default)
 
+    def test_refuses_what_reaches_past_a_tensor(self):
+        """Even where no Python stands before it."""
+        case = make((30, 40))
+        fit = [*inputs(case), torch.empty_like(case.v), case.h0, torch.empty_like(case.h0), case.cu_seqlens]
+        for position, x in enumerate(fit):
+            for wrong in x[..., 1:], torch.stack([x, x], -1)[..., 0], x[None]:
+                with self.subTest(position=position, shape=list(wrong.shape), stride=wrong.stride()):
+                    with self.assertRaisesRegex(RuntimeError, r"^\w+: expected what gdnc\.forward takes, got another "):
+                        torch.ops.gdnc.forward(*fit[:position], wrong, *fit[position + 1:], 0.1, False, 0)
+
     def test_opcheck(self):
         case = make((30, 40))
         o, final = torch.empty_like(case.v), torch.empty_like(case.h0)

@@ -35,7 +35,7 @@ class Refusals(unittest.TestCase):
                     out=torch.zeros(1, 70, 2, 128, device=DEVICE))
 
     def test_shapes(self):
-        self.refuse(ValueError, r"^q: expected 4 dimensions, got \[70, 1, 128\]$", q=lambda x: x[0])
+        self.refuse(ValueError, r"^q: expected a tensor of rank 4, got shape \[70, 1, 128\]$", q=lambda x: x[0])
         self.refuse(ValueError, r"^k: expected shape \[1, 70, 1, 128\], got \[1, 69, 1, 128\]$", k=lambda x: x[:, 1:])
         self.refuse(ValueError, r"^v: expected shape \[1, 70, 2, 128\], got \[1, 60, 2, 128\]$", v=lambda x: x[:, 10:])
         self.refuse(ValueError, r"^g: expected shape \[1, 70, 2\], got \[1, 70, 1\]$", g=lambda x: x[..., :1])
@@ -43,7 +43,7 @@ class Refusals(unittest.TestCase):
                     q=lambda x: x.expand(1, 70, 2, 128), v=lambda x: x[:, :, :1].expand(1, 70, 3, 128))
         self.refuse(ValueError, r"^initial_state: expected shape \[2, 2, 128, 128\], got \[3, 2, 128, 128\]$",
                     initial_state=torch.zeros(3, 2, 128, 128, device=DEVICE))
-        self.refuse(ValueError, r"^cu_seqlens: expected a tensor of one dimension .*, got \[1, 3\]$",
+        self.refuse(ValueError, r"^cu_seqlens: expected a tensor of rank 1, got shape \[1, 3\]$",
                     cu_seqlens=lambda x: x[None])
         self.refuse(ValueError, r"^q: expected a batch of 1 with cu_seqlens, got 2$",
                     **{name: lambda x: torch.cat([x, x]) for name in ("q", "k", "v", "g", "beta")})
@@ -104,7 +104,7 @@ class Refusals(unittest.TestCase):
     def test_flashinfer(self):
         entry = flashinfer.chunk_gated_delta_rule
         packed = {name: lambda x: x[0] for name in ("q", "k", "v", "g", "beta")}
-        self.refuse(ValueError, "^q: expected 3 dimensions, got ", entry)
+        self.refuse(ValueError, "^q: expected a tensor of rank 3, got shape ", entry)
         self.refuse(ValueError, "^cu_seqlens: expected a tensor, got None$", entry, **packed | {"cu_seqlens": None})
         self.refuse(ValueError, "^gate_domain: expected 'linear' or 'log', got 'ln'$", entry, **packed,
                     gate_domain="ln")

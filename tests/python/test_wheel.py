@@ -1,6 +1,5 @@
 """What the wheel holds, and what its libraries ask of a system."""
 
-import json
 import os
 import re
 import subprocess
@@ -50,7 +49,7 @@ class Wheel(unittest.TestCase):
 
     def test_bundle(self):
         """All that is served, with the oldest ptxas, so that the oldest drivers take it; no PTX."""
-        metadata = json.loads(_library.library().gdn_bundle_metadata(_library.bundle()))
+        metadata = _library.metadata()
         self.assertEqual(metadata["ptxas"], {"sm_90a": "12.8.93"})
         self.assertFalse(metadata["flags"]["ptx"])
         kernels = _library.kernels()

@@ -1,4 +1,5 @@
-"""One launch, from tensors that have been checked: as an operator of torch (2.10 and later) or through ctypes."""
+"""One launch: an operator of torch (2.10 and later), or through ctypes. Both refuse arguments that do not fit each
+other, the operator in fewer words than _check.check."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ import ctypes as c
 import torch
 
 from . import _library
+from ._check import check
 from ._library import ForwardArgs, State, Tensor
 
 _DTYPES = {torch.float32: _library.F32, torch.bfloat16: _library.BF16, torch.float16: _library.F16,
@@ -22,6 +24,7 @@ def _state(x: torch.Tensor | None) -> State:
 
 
 def _launch_ctypes(q, k, v, g, beta, o, initial_state, final_state, cu_seqlens, scale, state_v_first, split) -> None:
+    check(q, k, v, g, beta, o, initial_state, final_state, cu_seqlens, scale, state_v_first, split)
     args = ForwardArgs(
         batch=q.shape[0], tokens=q.shape[1], heads=q.shape[2], heads_v=v.shape[2], key_dim=q.shape[3],
         value_dim=v.shape[3], q=_tensor(q), k=_tensor(k), v=_tensor(v), o=_tensor(o), g=_tensor(g), beta=_tensor(beta),
@@ -46,9 +49,9 @@ def _launch_ctypes(q, k, v, g, beta, o, initial_state, final_state, cu_seqlens, 
 
 
 def _load_operator():
-    """The operator torch.ops.gdnc.forward, with a fake kernel: it returns nothing."""
-    c.CDLL(str(_library.OPERATORS)).gdn_torch_use(_library.bundle())
-    torch.library.register_fake("gdnc::forward", lambda *arguments: None)
+    """The operator torch.ops.gdnc.forward, with a fake kernel."""
+    c.CDLL(str(_library.OPERATORS)).gdn_torch_use(_library.bundle(), _library.emulated())
+    torch.library.register_fake("gdnc::forward", check)
     return torch.ops.gdnc.forward.default
 
 

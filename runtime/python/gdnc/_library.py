@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes as c
 import functools
+import json
 import os
 from pathlib import Path
 
@@ -107,6 +108,11 @@ def bundle() -> c.c_void_p:
     opened = c.c_void_p()
     check(library().gdn_bundle_open(bundle_path().encode(), c.byref(opened)))
     return opened
+
+
+def metadata() -> dict:
+    """What the compiler wrote into the bundle: versions and flags."""
+    return json.loads(library().gdn_bundle_metadata(bundle()))
 
 
 def kernels() -> list[KernelInfo]:

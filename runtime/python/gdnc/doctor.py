@@ -62,7 +62,9 @@ def examine() -> dict[str, dict[str, object]]:
         missing["gpu"] = str(error)
     try:
         kernels = _library.kernels()
-        found["bundle"] = f"{_library.bundle_path()}, needs {_cuda(max(k.min_driver for k in kernels))}"
+        maker = _library.metadata()["gdnc"]
+        found["bundle"] = (f"{_library.bundle_path()}, by gdnc {maker['version']}+{(maker['commit'] or 'unknown')[:12]}, "
+                           f"needs {_cuda(max(kernel.min_driver for kernel in kernels))}")
         found["kernels"] = _variants(kernels)
     except _library.Error as error:
         missing["bundle"] = str(error)

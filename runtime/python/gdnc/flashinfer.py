@@ -86,7 +86,7 @@ def chunk_gated_delta_rule(
         raise ValueError("g and A_log: expected tensors with use_gate_in_kernel, got None")
     for name, x in ("q", q), ("k", k), ("v", v):
         if x.dim() != 3:
-            raise ValueError(f"{name}: expected 3 dimensions, got {list(x.shape)}")
+            raise ValueError(f"{name}: expected a tensor of rank 3, got shape {list(x.shape)}")
     if q.shape[1] > k.shape[1] == v.shape[1] > 0 == q.shape[1] % k.shape[1]:
         k, v = (x.repeat_interleave(q.shape[1] // k.shape[1], 1) for x in (k, v))
     if g is not None and not use_gate_in_kernel and gate_domain == "linear":
