@@ -1,6 +1,7 @@
 // convert-tile-to-sm: parameters, prologue, roles, and which member lowers which op.
 #include "compiler/lower/Lower.h"
 #include "compiler/lower/Lowering.h"
+#include "compiler/lower/Supported.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -312,6 +313,8 @@ LogicalResult Lowering::lowerBlock(Block &block) {
 }
 
 LogicalResult Lowering::lowerOp(Operation &op) {
+  if (failed(checkSupported(op, warps, staticWarp.has_value())))
+    return failure();
   return llvm::TypeSwitch<Operation *, LogicalResult>(&op)
       .Case<RingOp, ScratchOp>([](auto) { return success(); })
       .Case([&](ForeachOp o) { return lowerForeach(o); })

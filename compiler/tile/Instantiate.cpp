@@ -119,6 +119,8 @@ struct Instantiate : tile::impl::InstantiatePassBase<Instantiate> {
         r.replaceAllUsesWith(map.lookupOrDefault(v));
       call.erase();
     }
+    for (auto proc : llvm::make_early_inc_range(t.getBody().getOps<ProcOp>()))
+      proc.erase();
     return success();
   }
 

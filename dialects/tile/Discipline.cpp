@@ -38,6 +38,9 @@ LogicalResult TemplateOp::verifyRegions() {
 }
 
 LogicalResult KernelOp::verifyRegions() {
+  for (Operation &op : getBody().front())
+    if (isa<TileDialect>(op.getDialect()) && !isa<RingOp, RoleOp, ClearOp, ValueOp, IfOp>(op))
+      return op.emitOpError("expected a role around it");
   WalkResult result = walk([&](RingOp ring) -> WalkResult {
     SetVector<Operation *> putters, getters;
     for (Operation *user : ring->getUsers()) {

@@ -170,7 +170,7 @@ Type FragType::parse(AsmParser &p) {
   }
   if (p.parseGreater())
     return {};
-  return get(p.getContext(), dims, element, lanes);
+  return getChecked([&] { return p.emitError(p.getNameLoc()); }, p.getContext(), dims, element, lanes);
 }
 void FragType::print(AsmPrinter &p) const {
   p << '<';
@@ -223,7 +223,7 @@ Type BufType::parse(AsmParser &p) {
   }
   if (p.parseGreater())
     return {};
-  return get(p.getContext(), dims, element, tensor);
+  return getChecked([&] { return p.emitError(p.getNameLoc()); }, p.getContext(), dims, element, tensor);
 }
 void BufType::print(AsmPrinter &p) const {
   p << '<';
@@ -237,8 +237,8 @@ static bool isOne(Attribute d) { return isa<IntegerAttr>(d) && cast<IntegerAttr>
 
 static LogicalResult inferBroadcast(std::optional<Location> loc, Type l, Type r, SmallVectorImpl<Type> &out) {
   auto a = cast<FragType>(l), b = cast<FragType>(r);
-  if (a.getElement() != b.getElement() || a.getDims().size() != b.getDims().size())
-    return emitOptionalError(loc, "expected equal ranks and element types, got ", a, " and ", b);
+  if (a.getElement() != b.getElement())
+    return emitOptionalError(loc, "expected equal element types, got ", a, " and ", b);
   SmallVector<Attribute> dims;
   for (auto [x, y] : llvm::zip(a.getDims(), b.getDims())) {
     if (x != y && !isOne(x) && !isOne(y))
@@ -283,8 +283,6 @@ LogicalResult MmaOp::inferReturnTypes(MLIRContext *ctx, std::optional<Location> 
     return success();
   }
   auto a = shapeOf(op.getA().getType()).first, b = shapeOf(op.getB().getType()).first;
-  if (a.size() != 2 || b.size() != 2)
-    return emitOptionalError(loc, "expected rank 2 operands");
   out.push_back(PendingType::get(ctx, f32Frag(ctx, {a[op.getTransA()], b[!op.getTransB()]})));
   return success();
 }

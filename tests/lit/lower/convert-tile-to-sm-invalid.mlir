@@ -46,3 +46,99 @@ tile.kernel @transposed(%b: !buf) {
     %x = tile.wait %p : !tile.pending<!tile.frag<[64, 64], f32>>
   } {first_warp = 0 : i64}
 } {threads = 128 : i64, shared_bytes = 0 : i64, parameters = {chunk = 64 : i64}}
+
+// -----
+tile.kernel @rows(%x: f32) {
+  tile.role @r warps(4) registers(64) {
+    // expected-error @+1 {{expected 1 row or 16 a warp, and 1 column or a multiple of 16, got '!tile.frag<[32, 64], f32>'}}
+    %y = tile.fill 0.0 : !tile.frag<[32, 64], f32>
+  } {first_warp = 0 : i64}
+} {threads = 128 : i64, shared_bytes = 0 : i64, parameters = {chunk = 64 : i64}}
+
+// -----
+tile.kernel @narrow_copy(%b: !tile.buf<[64, 32], bf16>, %v: !tile.view<[?, ?, 64], bf16>, %i: i32, %c: !tile.chunk) {
+  tile.role @r warps(4) registers(64) {
+    // expected-error @+1 {{'tile.copy_out' op expected a tile of 16-bit elements at least 64 columns wide}}
+    tile.copy_out %b to %v[%i] at %c : !tile.buf<[64, 32], bf16> to !tile.view<[?, ?, 64], bf16>
+  } {first_warp = 0 : i64}
+} {threads = 128 : i64, shared_bytes = 0 : i64, parameters = {chunk = 64 : i64}}
+
+// -----
+tile.kernel @f32_prefetch(%v: !tile.view<[?, ?, 64], f32>, %i: i32, %c: !tile.chunk) {
+  tile.role @r warps(4) registers(64) {
+    // expected-error @+1 {{'tile.prefetch' op expected a tile of 16-bit elements at least 64 columns wide}}
+    tile.prefetch %v[%i] at %c as !tile.buf<[64, 64], f32> : !tile.view<[?, ?, 64], f32>
+  } {first_warp = 0 : i64}
+} {threads = 128 : i64, shared_bytes = 0 : i64, parameters = {chunk = 64 : i64}}
+
+// -----
+tile.kernel @typed_view(%v: !tile.view<[?, ?], bf16>, %i: i32, %c: !tile.chunk) {
+  tile.role @r warps(4) registers(64) {
+    // expected-error @+1 {{'tile.load' op expected fp32 and a view of any element type, and 64 tokens of a row}}
+    %x = tile.load %v[%i] at %c : !tile.view<[?, ?], bf16> to !tile.frag<[1, 64], f32>
+  } {first_warp = 0 : i64}
+} {threads = 128 : i64, shared_bytes = 0 : i64, parameters = {chunk = 64 : i64}}
+
+// -----
+tile.kernel @half_store(%v: !tile.view<[?, ?, ?, ?], any>, %i: i32, %x: !tile.frag<[64, 64], bf16>) {
+  tile.role @r warps(4) registers(64) {
+    // expected-error @+1 {{'tile.store' op expected fp32 and a view of any element type, and 64 tokens of a row}}
+    tile.store %x to %v[%i, %i, %i, %i] : !tile.frag<[64, 64], bf16> to !tile.view<[?, ?, ?, ?], any>
+  } {first_warp = 0 : i64}
+} {threads = 128 : i64, shared_bytes = 0 : i64, parameters = {chunk = 64 : i64}}
+
+// -----
+tile.kernel @plain_read(%b: !tile.buf<[64, 64], bf16>) {
+  tile.role @r warps(4) registers(64) {
+    // expected-error @+1 {{expected a row of fp32, or a tile, transposed}}
+    %x = tile.read %b : !tile.buf<[64, 64], bf16>
+  } {first_warp = 0 : i64}
+} {threads = 128 : i64, shared_bytes = 0 : i64, parameters = {chunk = 64 : i64}}
+
+// -----
+tile.kernel @write_f32(%b: !tile.buf<[64, 64], f32>, %x: !tile.frag<[64, 64], f32>) {
+  tile.role @r warps(4) registers(64) {
+    // expected-error @+1 {{expected a row of 64 tokens over the lanes, fp32 to a tile, or 16-bit elements to scratch}}
+    tile.write %x to %b : !tile.frag<[64, 64], f32> to !tile.buf<[64, 64], f32>
+  } {first_warp = 0 : i64}
+} {threads = 128 : i64, shared_bytes = 0 : i64, parameters = {chunk = 64 : i64}}
+
+// -----
+tile.kernel @row_offset(%b: !tile.buf<[64, 128], bf16>, %i: i32) {
+  tile.role @r warps(4) registers(64) {
+    // expected-error @+1 {{expected whole rows of a tile, whole boxes of 64 columns}}
+    %x = tile.sub_tile %b[%i, %i] : !tile.buf<[64, 128], bf16> to !tile.buf<[64, 64], bf16>
+  } {first_warp = 0 : i64}
+} {threads = 128 : i64, shared_bytes = 0 : i64, parameters = {chunk = 64 : i64}}
+
+// -----
+tile.kernel @other_half(%x: !tile.frag<[64, 64], bf16>) {
+  tile.role @r warps(4) registers(64) {
+    // expected-error @+1 {{expected fp32 on one side}}
+    %y = tile.convert %x : !tile.frag<[64, 64], bf16> to !tile.frag<[64, 64], f16>
+  } {first_warp = 0 : i64}
+} {threads = 128 : i64, shared_bytes = 0 : i64, parameters = {chunk = 64 : i64}}
+
+// -----
+tile.kernel @sum_over_columns(%x: !tile.frag<[1, 64], f32>) {
+  tile.role @r warps(4) registers(64) {
+    // expected-error @+1 {{expected 64 tokens over the lanes of a warp}}
+    %y = tile.cumsum %x : !tile.frag<[1, 64], f32>
+  } {first_warp = 0 : i64}
+} {threads = 128 : i64, shared_bytes = 0 : i64, parameters = {chunk = 64 : i64}}
+
+// -----
+tile.kernel @any_warp(%x: !tile.frag<[64, 16], f16>) {
+  tile.role @r warps(4) registers(64) {
+    // expected-error @+1 {{expected tile.per_warp around it}}
+    %y = tile.block_mma %x at 0, %x at 0 : !tile.frag<[64, 16], f16>, !tile.frag<[64, 16], f16>
+  } {first_warp = 0 : i64}
+} {threads = 128 : i64, shared_bytes = 0 : i64, parameters = {chunk = 64 : i64}}
+
+// -----
+tile.kernel @half_sum(%x: !tile.frag<[64, 64], bf16>) {
+  tile.role @r warps(4) registers(64) {
+    // expected-error @+1 {{'tile.add' op expected fp32}}
+    %y = tile.add %x, %x : !tile.frag<[64, 64], bf16>, !tile.frag<[64, 64], bf16>
+  } {first_warp = 0 : i64}
+} {threads = 128 : i64, shared_bytes = 0 : i64, parameters = {chunk = 64 : i64}}

@@ -136,7 +136,7 @@ tile.template @other_warps_rows {
 // -----
 tile.template @element_types {
   tile.proc @p(%a: !tile.frag<[64, 64], f32>, %b: !tile.frag<[64, 64], bf16>) {
-    // expected-error @+1 {{expected equal ranks and element types, got '!tile.frag<[64, 64], f32>' and '!tile.frag<[64, 64], bf16>'}}
+    // expected-error @+1 {{expected equal element types, got '!tile.frag<[64, 64], f32>' and '!tile.frag<[64, 64], bf16>'}}
     %d = tile.mul %a, %b : !tile.frag<[64, 64], f32>, !tile.frag<[64, 64], bf16>
     tile.yield
   }
@@ -162,9 +162,145 @@ tile.template @lanes_and_columns {
 
 // -----
 tile.template @rank {
-  tile.proc @p(%a: !tile.buf<[64], bf16>) {
-    // expected-error @+1 {{expected rank 2 operands}}
-    %d = tile.mma %a, %a : !tile.buf<[64], bf16>, !tile.buf<[64], bf16>
+  // expected-error @+1 {{expected two dimensions, got 1}}
+  tile.proc @p(%a: !tile.buf<[64], bf16>) { tile.yield }
+}
+
+// -----
+tile.template @empty {
+  // expected-error @+1 {{expected dimensions of at least 1 that are known, got 0}}
+  tile.proc @p(%a: !tile.frag<[0, 64], f32>) { tile.yield }
+}
+
+// -----
+tile.template @run_time_extent {
+  // expected-error @+1 {{expected dimensions of at least 1 that are known, got unit}}
+  tile.proc @p(%a: !tile.buf<[?, 64], f32>) { tile.yield }
+}
+
+// -----
+tile.template @elements {
+  // expected-error @+1 {{expected elements f32, bf16, f16 or a parameter, got 'i32'}}
+  tile.proc @p(%a: !tile.frag<[64, 64], i32>) { tile.yield }
+}
+
+// -----
+tile.template @slots {
+  // expected-error @+1 {{expected buffers in the slots of a ring, got 'i32'}}
+  tile.proc @p(%a: !tile.ring<i32>) { tile.yield }
+}
+
+// -----
+tile.template @no_product {
+  // expected-error @+1 {{expected a product of fragments or buffers, got 'i32'}}
+  tile.proc @p(%a: !tile.pending<i32>) { tile.yield }
+}
+
+// -----
+tile.template @no_role {
+  tile.kernel @main(%b: !tile.buf<[64, 64], bf16>) {
+    // expected-error @+1 {{expected a role around it}}
+    %d = tile.mma %b, %b : !tile.buf<[64, 64], bf16>, !tile.buf<[64, 64], bf16>
+  }
+}
+
+// -----
+tile.template @depth {
+  tile.kernel @main() {
+    // expected-error @+1 {{expected a depth of at least 1, got 0}}
+    %r = tile.ring depth(0) : !tile.ring<!tile.buf<[64, 64], bf16>>
+  }
+}
+
+// -----
+tile.template @offsets {
+  tile.proc @p(%b: !tile.buf<[64, 128], bf16>, %i: i32) {
+    // expected-error @+1 {{expected an offset for rows and one for columns, got 1}}
+    %x = tile.sub_tile %b[%i] : !tile.buf<[64, 128], bf16> to !tile.buf<[64, 64], bf16>
+    tile.yield
+  }
+}
+
+// -----
+tile.template @wide_box {
+  tile.proc @p(%b: !tile.buf<[64, 128], bf16>, %i: i32) {
+    // expected-error @+1 {{expected a box of '!tile.buf<[64, 128], bf16>', got '!tile.buf<[64, 192], bf16>'}}
+    %x = tile.sub_tile %b[%i, %i] : !tile.buf<[64, 128], bf16> to !tile.buf<[64, 192], bf16>
+    tile.yield
+  }
+}
+
+// -----
+!buf = !tile.buf<[64, 64], bf16>
+!view = !tile.view<[?, ?, 64], bf16>
+tile.template @no_chunk {
+  tile.proc @p(%b: !buf, %v: !view, %i: i32) {
+    // expected-error @+1 {{expected a chunk of a view [tokens, heads, columns] at a head and a column, got 1 indices of '!tile.view<[?, ?, 64], bf16>'}}
+    tile.copy_out %b to %v[%i] : !buf to !view
+    tile.yield
+  }
+}
+
+// -----
+!view = !tile.view<[?, ?], bf16>
+tile.template @rows_of_gates {
+  tile.proc @p(%v: !view, %i: i32, %c: !tile.chunk) {
+    // expected-error @+1 {{expected a chunk of a view [tokens, heads, columns] at a head and a column, got 1 indices of '!tile.view<[?, ?], bf16>'}}
+    tile.prefetch %v[%i] at %c as !tile.buf<[64, 64], bf16> : !view
+    tile.yield
+  }
+}
+
+// -----
+!buf = !tile.buf<[64, 64], f16>
+!view = !tile.view<[?, ?, 64], bf16>
+tile.template @other_elements {
+  tile.kernel @main(%v: !view, %i: i32, %c: !tile.chunk) {
+    %r = tile.ring depth(2) : !tile.ring<!buf>
+    tile.role @a warps(4) registers(64) {
+      tile.put %r as (%b) : !tile.ring<!buf> {
+        // expected-error @+1 {{expected rows of '!tile.view<[?, ?, 64], bf16>', got '!tile.buf<[64, 64], f16>'}}
+        tile.copy_in %v[%i] at %c to %b : !view to !buf
+      }
+    }
+  }
+}
+
+// -----
+!row = !tile.frag<[1, 64], f32>
+!view = !tile.view<[?, ?], any>
+tile.template @row_without_chunk {
+  tile.proc @p(%v: !view, %i: i32) {
+    // expected-error @+1 {{expected a chunk's row [1, n] of a view [tokens, heads], or a matrix of a view with four axes, got '!tile.frag<[1, 64], f32>' at 1 indices of '!tile.view<[?, ?], any>'}}
+    %x = tile.load %v[%i] : !view to !row
+    tile.yield
+  }
+}
+
+// -----
+!acc = !tile.frag<[64, 64], f32>
+!view = !tile.view<[?, ?, 64], any>
+tile.template @matrix_of_three_axes {
+  tile.proc @p(%v: !view, %x: !acc, %i: i32) {
+    // expected-error @+1 {{expected a matrix of a view with four axes, got '!tile.frag<[64, 64], f32>' at 3 indices of '!tile.view<[?, ?, 64], any>'}}
+    tile.store %x to %v[%i, %i, %i] : !acc to !view
+    tile.yield
+  }
+}
+
+// -----
+tile.template @clear_gates {
+  tile.kernel @main(%v: !tile.view<[?, ?], f32>, %items: !tile.items<1, 64>) {
+    // expected-error @+1 {{expected a view [tokens, heads, columns], got '!tile.view<[?, ?], f32>'}}
+    tile.clear %v past %items : !tile.view<[?, ?], f32>, !tile.items<1, 64>
+  }
+}
+
+// -----
+tile.template @sum_of_a_matrix {
+  tile.proc @p(%x: !tile.frag<[64, 64], f32>) {
+    // expected-error @+1 {{expected a row [1, n], got '!tile.frag<[64, 64], f32>'}}
+    %y = tile.cumsum %x : !tile.frag<[64, 64], f32>
     tile.yield
   }
 }

@@ -9,24 +9,24 @@
 // CHECK: tile.read %{{.*}} : <[1, 64], f32>
 // The constant is held in both ways.
 // CHECK: tile.mul %{{.*}} : <[1, 64], f32>, <[1, 64], f32>
-tile.kernel @lanes(%g: !gv, %h: i32, %b: !tile.buf<[1, 64], f32>) {
+tile.kernel @lanes(%g: !gv, %h: i32, %c: !tile.chunk, %b: !tile.buf<[1, 64], f32>) {
   tile.role @r warps(4) registers(64) {
     %two = tile.fill 2.0 : !row
-    %x = tile.load %g[%h] : !gv to !row
+    %x = tile.load %g[%h] at %c : !gv to !row
     %y = tile.exp2 %x : !row
     %z = tile.mul %y, %two : !row, !row
-    %c = tile.read %b : !tile.buf<[1, 64], f32>
-    %d = tile.mul %c, %two : !row, !row
+    %w = tile.read %b : !tile.buf<[1, 64], f32>
+    %d = tile.mul %w, %two : !row, !row
   }
 }
 
 // -----
 !row = !tile.frag<[1, 64], f32>
 !gv = !tile.view<[?, ?], any>
-tile.kernel @conflict(%g: !gv, %h: i32, %m: !tile.frag<[64, 64], f32>) {
+tile.kernel @conflict(%g: !gv, %h: i32, %c: !tile.chunk, %m: !tile.frag<[64, 64], f32>) {
   tile.role @r warps(4) registers(64) {
     // expected-note @+1 {{loaded here}}
-    %x = tile.load %g[%h] : !gv to !row
+    %x = tile.load %g[%h] at %c : !gv to !row
     // expected-error @+1 {{needs a row over the columns of its threads, which is spread over the lanes of a warp}}
     %y = tile.mul %m, %x : !tile.frag<[64, 64], f32>, !row
   }

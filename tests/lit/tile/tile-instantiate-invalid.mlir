@@ -19,8 +19,10 @@ tile.template @number_for_a_type {
 // -----
 tile.template @no_procedure {
   tile.kernel @main(%n: i32) {
-    // expected-error @+1 {{'tile.call' op expected a procedure of this name and type}}
-    tile.call @absent(%n) : (i32) -> ()
+    tile.role @r warps(4) registers(64) {
+      // expected-error @+1 {{'tile.call' op expected a procedure of this name and type}}
+      tile.call @absent(%n) : (i32) -> ()
+    }
   }
 }
 
@@ -28,8 +30,10 @@ tile.template @no_procedure {
 tile.template @operand_types {
   tile.proc @p(%x: f32) { tile.yield }
   tile.kernel @main(%n: i32) {
-    // expected-error @+1 {{'tile.call' op expected a procedure of this name and type}}
-    tile.call @p(%n) : (i32) -> ()
+    tile.role @r warps(4) registers(64) {
+      // expected-error @+1 {{'tile.call' op expected a procedure of this name and type}}
+      tile.call @p(%n) : (i32) -> ()
+    }
   }
 }
 
@@ -37,7 +41,9 @@ tile.template @operand_types {
 tile.template @result_types {
   tile.proc @p(%x: i32) { tile.yield }
   tile.kernel @main(%n: i32) {
-    // expected-error @+1 {{'tile.call' op expected a procedure of this name and type}}
-    %y = tile.call @p(%n) : (i32) -> i32
+    tile.role @r warps(4) registers(64) {
+      // expected-error @+1 {{'tile.call' op expected a procedure of this name and type}}
+      %y = tile.call @p(%n) : (i32) -> i32
+    }
   }
 }

@@ -57,11 +57,11 @@ tile.kernel @read_after_the_block() {
 // -----
 !buf = !tile.buf<[64, 64], bf16>
 !view = !tile.view<[?, ?, 64], bf16>
-tile.kernel @all_warps_copy(%v: !view, %h: i32) {
+tile.kernel @all_warps_copy(%v: !view, %h: i32, %c: !tile.chunk) {
   %ring = tile.ring depth(2) : !tile.ring<!buf>
   tile.role @producer warps(4) registers(64) {
     // expected-error @+1 {{copies from a role's warps together, expected tile.one_warp around it}}
-    tile.put %ring as (%b) : !tile.ring<!buf> { tile.copy_in %v[%h] to %b : !view to !buf }
+    tile.put %ring as (%b) : !tile.ring<!buf> { tile.copy_in %v[%h] at %c to %b : !view to !buf }
   }
   tile.role @consumer warps(4) registers(64) {
     %b = tile.get %ring : !tile.ring<!buf>

@@ -17,12 +17,12 @@
 // CHECK-NEXT: %[[S:.*]] = tile.prime %[[START]]
 // CHECK-NEXT: %[[LOOP:.*]]:3 = scf.for {{.*}} iter_args(%{{.*}} = %[[S]], %[[BEFORE:.*]] = %[[READY]], %[[CHUNK:.*]] = %[[BEHIND]])
 // CHECK-NEXT: %[[HERE:.*]] = tile.chunk
-// CHECK-NEXT: %[[O:.*]] = tile.wait %[[BEFORE]]
-// CHECK-NEXT: tile.store %[[O]] to %{{.*}} at %[[CHUNK]]
+// CHECK-NEXT: tile.wait %[[BEFORE]]
+// CHECK-NEXT: tile.copy_out %{{.*}} at %[[CHUNK]]
 // CHECK-NEXT: %[[PRODUCT:.*]] = tile.mma
 // CHECK-NEXT: scf.yield %{{.*}}, %[[PRODUCT]], %[[HERE]]
-// CHECK: %[[LAST:.*]] = tile.wait %[[LOOP]]#1
-// CHECK-NEXT: tile.store %[[LAST]] to %{{.*}} at %[[LOOP]]#2
+// CHECK: tile.wait %[[LOOP]]#1
+// CHECK-NEXT: tile.copy_out %{{.*}} at %[[LOOP]]#2
 tile.kernel @matrix(%o: !view, %items: !tile.items<1, 64>, %b: !buf) {
   %zero = arith.constant 0 : i32
   %one = arith.constant 1 : i32
@@ -36,7 +36,7 @@ tile.kernel @matrix(%o: !view, %items: !tile.items<1, 64>, %b: !buf) {
         %product = tile.mma %b, %b : !buf, !buf
         tile.defer "store" {
           %r = tile.wait %product : !tile.pending<!acc>
-          tile.store %r to %o[%vh, %v0] at %here : !acc to !view
+          tile.copy_out %b to %o[%vh, %v0] at %here : !buf to !view
         }
         scf.yield %s : !acc
       }

@@ -1,0 +1,76 @@
+#include "compiler/lower/Supported.h"
+#include "compiler/tile/Layout.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/TypeSwitch.h"
+using namespace mlir;
+using namespace tile;
+
+namespace {
+constexpr int64_t lanesWide = 64; // two tokens a lane
+
+bool isSharedTile(BufType t) { return isTile(t) && !t.getElement().isF32() && !t.getTensor(); }
+bool isF32Row(BufType t) { return isRowBuffer(t) && t.getElement().isF32(); }
+bool isF32(Value v) { return cast<FragType>(v.getType()).getElement().isF32(); }
+
+bool canLoad(FragType frag, ViewType view) {
+  return frag.getElement().isF32() && isa<AnyFloatType>(view.getElement()) &&
+         (frag.dim(0) > 1 || frag.dim(1) == lanesWide);
+}
+bool canWrite(FragType frag, BufType buf) {
+  if (isRowBuffer(buf))
+    return isF32Row(buf) && frag.getElement().isF32() && frag.getLanes() && frag.dim(1) == lanesWide;
+  if (frag.getElement().isF32())
+    return isSharedTile(buf);
+  return frag.getElement() == buf.getElement() && buf.dim(1) == 16;
+}
+bool isBox(SubOp op) {
+  return isSharedTile(op.getBuf().getType()) && isSharedTile(op.getBox().getType()) &&
+         matchPattern(op.getOffsets()[0], m_Zero());
+}
+bool keepsHalves(ConvertOp op) {
+  Type from = op.getValue().getType().getElement(), to = op.getType().getElement();
+  return from == to || from.isF32() || to.isF32();
+}
+
+// Why an op has no lowering; null where it has one, or is none of those that may have none.
+const char *reason(Operation &op, bool perWarp) {
+  auto unless = [](bool fine, const char *text) { return fine ? nullptr : text; };
+  const char *copies = "expected a tile of 16-bit elements at least 64 columns wide";
+  const char *global = "expected fp32 and a view of any element type, and 64 tokens of a row";
+  return llvm::TypeSwitch<Operation *, const char *>(&op)
+      .Case([&](CopyInOp o) { return unless(isSharedTile(o.getBuf().getType()), copies); })
+      .Case([&](CopyOutOp o) { return unless(isSharedTile(o.getBuf().getType()), copies); })
+      .Case([&](PrefetchOp o) { return unless(isSharedTile(cast<BufType>(o.getBuffer())), copies); })
+      .Case([&](LoadOp o) { return unless(canLoad(o.getFrag().getType(), o.getView().getType()), global); })
+      .Case([&](StoreOp o) { return unless(canLoad(o.getFrag().getType(), o.getView().getType()), global); })
+      .Case([&](ReadOp o) {
+        BufType buf = o.getBuf().getType();
+        return unless(isF32Row(buf) || (isSharedTile(buf) && o.getTrans()),
+                      "expected a row of fp32, or a tile, transposed");
+      })
+      .Case([&](WriteOp o) {
+        return unless(canWrite(o.getFrag().getType(), o.getBuf().getType()),
+                      "expected a row of 64 tokens over the lanes, fp32 to a tile, or 16-bit elements to scratch");
+      })
+      .Case([&](SubOp o) { return unless(isBox(o), "expected whole rows of a tile, whole boxes of 64 columns"); })
+      .Case([&](ConvertOp o) { return unless(keepsHalves(o), "expected fp32 on one side"); })
+      .Case([&](CumsumOp o) {
+        FragType t = o.getValue().getType();
+        return unless(t.getLanes() && t.dim(1) == lanesWide, "expected 64 tokens over the lanes of a warp");
+      })
+      .Case<BlockMmaOp, WriteBlocksOp>([&](auto) { return unless(perWarp, "expected tile.per_warp around it"); })
+      .Case<AddOp, SubFOp, MulOp, Exp2Op, ScaleOp, AtLeastOp, LowerOp>(
+          [&](auto o) { return unless(isF32(o->getOperand(0)), "expected fp32"); })
+      .Default(nullptr);
+}
+} // namespace
+
+LogicalResult tile::checkSupported(Operation &op, int64_t warps, bool perWarp) {
+  for (Type t : op.getResultTypes())
+    if (auto f = dyn_cast<FragType>(t);
+        f && ((f.dim(0) != 1 && f.dim(0) != 16 * warps) || (f.dim(1) != 1 && f.dim(1) % 16)))
+      return op.emitOpError("expected 1 row or 16 a warp, and 1 column or a multiple of 16, got ") << f;
+  const char *text = reason(op, perWarp);
+  return text ? op.emitOpError(text) : success();
+}

@@ -1,0 +1,109 @@
+// Verifiers of types and of the ops that move data: ranks, element types, extents. Dimensions that are still
+// expressions are compared once they are numbers.
+#include "dialects/tile/Tile.h"
+using namespace mlir;
+using namespace tile;
+
+static bool isElement(Type t) { return t.isF32() || t.isBF16() || t.isF16() || isa<DTypeType>(t); }
+static bool isOne(Attribute d) { return isa<IntegerAttr>(d) && intOf(d) == 1; }
+// Where both are numbers.
+static bool exceeds(Attribute a, Attribute b) {
+  return isa<IntegerAttr>(a) && isa<IntegerAttr>(b) && intOf(a) > intOf(b);
+}
+static bool differ(Type a, Type b) { return a != b && !isa<DTypeType>(a) && !isa<DTypeType>(b); }
+
+//===-- types -----------------------------------------------------------------===//
+static LogicalResult verifyMatrix(function_ref<InFlightDiagnostic()> emit, ArrayRef<Attribute> dims, Type element) {
+  if (dims.size() != 2)
+    return emit() << "expected two dimensions, got " << dims.size();
+  for (Attribute d : dims)
+    if (isa<UnitAttr>(d) || (isa<IntegerAttr>(d) && intOf(d) < 1))
+      return emit() << "expected dimensions of at least 1 that are known, got " << d;
+  if (!isElement(element))
+    return emit() << "expected elements f32, bf16, f16 or a parameter, got " << element;
+  return success();
+}
+LogicalResult FragType::verify(function_ref<InFlightDiagnostic()> emit, ArrayRef<Attribute> dims, Type element, bool) {
+  return verifyMatrix(emit, dims, element);
+}
+LogicalResult BufType::verify(function_ref<InFlightDiagnostic()> emit, ArrayRef<Attribute> dims, Type element, bool) {
+  return verifyMatrix(emit, dims, element);
+}
+LogicalResult RingType::verify(function_ref<InFlightDiagnostic()> emit, ArrayRef<Type> slot) {
+  for (Type t : slot)
+    if (!isa<BufType>(t))
+      return emit() << "expected buffers in the slots of a ring, got " << t;
+  return success();
+}
+LogicalResult PendingType::verify(function_ref<InFlightDiagnostic()> emit, Type value) {
+  return isa<FragType, BufType>(value) ? success()
+                                       : emit() << "expected a product of fragments or buffers, got " << value;
+}
+
+//===-- rings and boxes ---------------------------------------------------------===//
+LogicalResult RingOp::verify() {
+  if (isa<IntegerAttr>(getDepth()) && intOf(getDepth()) < 1)
+    return emitOpError("expected a depth of at least 1, got ") << intOf(getDepth());
+  return success();
+}
+LogicalResult SubOp::verify() {
+  BufType whole = getBuf().getType(), box = getBox().getType();
+  if (getOffsets().size() != 2)
+    return emitOpError("expected an offset for rows and one for columns, got ") << getOffsets().size();
+  if (differ(whole.getElement(), box.getElement()) || exceeds(box.getDims()[0], whole.getDims()[0]) ||
+      exceeds(box.getDims()[1], whole.getDims()[1]))
+    return emitOpError("expected a box of ") << whole << ", got " << box;
+  return success();
+}
+
+//===-- global memory -------------------------------------------------------------===//
+// A chunk's rows, at a head and from a column on.
+static LogicalResult verifyCopy(Operation *op, ViewType view, ValueRange index, Value chunk, BufType buf) {
+  if (view.getDims().size() != 3 || index.empty() || index.size() > 2 || !chunk)
+    return op->emitOpError("expected a chunk of a view [tokens, heads, columns] at a head and a column, got ")
+           << index.size() << " indices of " << view;
+  if (differ(view.getElement(), buf.getElement()) || exceeds(buf.getDims()[1], view.getDims()[2]))
+    return op->emitOpError("expected rows of ") << view << ", got " << buf;
+  return success();
+}
+LogicalResult CopyInOp::verify() {
+  return verifyCopy(*this, getView().getType(), getIndex(), getChunk(), getBuf().getType());
+}
+LogicalResult CopyOutOp::verify() {
+  return verifyCopy(*this, getView().getType(), getIndex(), getChunk(), getBuf().getType());
+}
+LogicalResult PrefetchOp::verify() {
+  return verifyCopy(*this, getView().getType(), getIndex(), getChunk(), cast<BufType>(getBuffer()));
+}
+
+static bool isMatrix(ViewType view, ValueRange index, FragType frag) {
+  return view.getDims().size() == 4 && index.size() == 4 && !isOne(frag.getDims()[0]);
+}
+LogicalResult LoadOp::verify() {
+  ViewType view = getView().getType();
+  FragType frag = getFrag().getType();
+  bool row = view.getDims().size() == 2 && getIndex().size() == 1 && isOne(frag.getDims()[0]);
+  if (getChunk() ? row : isMatrix(view, getIndex(), frag))
+    return success();
+  return emitOpError(
+             "expected a chunk's row [1, n] of a view [tokens, heads], or a matrix of a view with four axes, got ")
+         << frag << " at " << getIndex().size() << " indices of " << view;
+}
+LogicalResult StoreOp::verify() {
+  if (isMatrix(getView().getType(), getIndex(), getFrag().getType()))
+    return success();
+  return emitOpError("expected a matrix of a view with four axes, got ")
+         << getFrag().getType() << " at " << getIndex().size() << " indices of " << getView().getType();
+}
+LogicalResult ClearOp::verify() {
+  if (getView().getType().getDims().size() != 3)
+    return emitOpError("expected a view [tokens, heads, columns], got ") << getView().getType();
+  return success();
+}
+
+//===-- rows -----------------------------------------------------------------------===//
+static LogicalResult verifyRow(Operation *op, FragType frag) {
+  return isOne(frag.getDims()[0]) ? success() : op->emitOpError("expected a row [1, n], got ") << frag;
+}
+LogicalResult CumsumOp::verify() { return verifyRow(*this, getValue().getType()); }
+LogicalResult LastOp::verify() { return verifyRow(*this, getValue().getType()); }
