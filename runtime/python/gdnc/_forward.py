@@ -12,7 +12,7 @@ from ._launch import launch
 def _new_state(q: torch.Tensor, v: torch.Tensor, cu_seqlens: torch.Tensor | None, v_first: bool) -> torch.Tensor:
     matrix = (v.shape[3], q.shape[3]) if v_first else (q.shape[3], v.shape[3])
     sequences = q.shape[0] if cu_seqlens is None else len(cu_seqlens) - 1
-    return torch.empty((sequences, v.shape[2], *matrix), dtype=torch.float32, device=q.device)
+    return v.new_empty((sequences, v.shape[2], *matrix), dtype=torch.float32)
 
 
 def forward(
@@ -89,7 +89,7 @@ def forward(
         if final_state is True:
             state = _new_state(q, v, cu_seqlens, state_v_first)
         if out is None:
-            out = torch.empty(v.shape, dtype=q.dtype, device=q.device)
+            out = torch.empty_like(v, memory_format=torch.contiguous_format)
         launch(q, k, v, g, beta, out, initial_state, state, cu_seqlens, scale, state_v_first, split)
         return out, state
     except Exception as error:
