@@ -7,7 +7,8 @@ using namespace mlir;
 
 namespace gdnc {
 
-std::string locationText(Location loc) {
+// "file:line", without folders so that output does not depend on where a file lies; empty where unknown.
+static std::string locationText(Location loc) {
   FileLineColLoc place;
   loc->walk([&](Location l) {
     place = dyn_cast<FileLineColLoc>(l);

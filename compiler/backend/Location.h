@@ -5,9 +5,6 @@
 
 namespace gdnc {
 
-// "file:line", without folders so that output does not depend on where a file lies; empty where unknown.
-std::string locationText(mlir::Location loc);
-
 // A comment line that leads inline assembly: the PTX tells the template's line, and LLVM merges no assembly of
 // different lines. Empty where unknown.
 std::string locationComment(mlir::Location loc);

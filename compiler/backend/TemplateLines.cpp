@@ -96,8 +96,10 @@ static std::vector<uint64_t> stackAccesses(StringRef code) {
 std::vector<std::string> linesOfStackUse(std::string_view cubin, std::string_view ptx) {
   auto ignore = [](Error error) { consumeError(std::move(error)); };
   auto object = object::ObjectFile::createObjectFile(MemoryBufferRef(cubin, "cubin"));
-  if (!object)
-    return ignore(object.takeError()), std::vector<std::string>();
+  if (!object) {
+    ignore(object.takeError());
+    return {};
+  }
   StringRef code, table; // of PTX's lines, in the form of a .debug_line
   for (const object::SectionRef &section : (*object)->sections()) {
     StringRef name = cantFail(section.getName());
