@@ -79,6 +79,13 @@ class Refusals(unittest.TestCase):
             o, _ = gdnc.forward(case.q.requires_grad_(), *inputs(case)[1:])
         self.assertFalse(o.requires_grad)
 
+    def test_fusions(self):
+        per_head = torch.zeros(2, device=DEVICE)
+        self.refuse(ValueError, "^double_beta: expected False without beta_logits, got True$", double_beta=True)
+        self.refuse(ValueError, "^dt_bias: expected None without A_log, got a tensor$", dt_bias=per_head)
+        self.refuse(ValueError, r"^A_log: expected shape \[2\], got \[1\]$", A_log=per_head[:1])
+        self.refuse(TypeError, "^dt_bias: expected .*float16, got torch.int64$", A_log=per_head, dt_bias=per_head.long())
+
     def test_what_no_kernel_serves(self):
         self.refuse(RuntimeError, r"^expected a forward kernel for K=128 V=128 bf16 k-first split=5, got a bundle ",
                     split=5)
@@ -105,6 +112,7 @@ class Refusals(unittest.TestCase):
         entry = flashinfer.chunk_gated_delta_rule
         packed = {name: lambda x: x[0] for name in ("q", "k", "v", "g", "beta")}
         self.refuse(ValueError, "^q: expected a tensor of rank 3, got shape ", entry)
+        self.refuse(TypeError, "^v: expected a tensor, got NoneType$", entry, **packed | {"v": None})
         self.refuse(ValueError, "^cu_seqlens: expected a tensor, got None$", entry, **packed | {"cu_seqlens": None})
         self.refuse(ValueError, "^gate_domain: expected 'linear' or 'log', got 'ln'$", entry, **packed,
                     gate_domain="ln")

@@ -8,20 +8,21 @@ from . import _library
 
 _DEVICE = "cpu" if _library.emulated() else "cuda"
 _IO = (torch.bfloat16, torch.float16)
-_REAL = (torch.float32, torch.bfloat16, torch.float16)
+REAL = (torch.float32, torch.bfloat16, torch.float16)
 _OFFSETS = (torch.int32, torch.int64)
 
 
-def _check_tensor(name: str, x: torch.Tensor, rank: int) -> None:
+def check_tensor(name: str, x: torch.Tensor, rank: int) -> None:
     if not isinstance(x, torch.Tensor):
         raise TypeError(f"{name}: expected a tensor, got {type(x).__name__}")
     if x.dim() != rank:
         raise ValueError(f"{name}: expected a tensor of rank {rank}, got shape {list(x.shape)}")
 
 
-def _check(name: str, x: torch.Tensor, shape: tuple, dtypes: tuple, device: torch.device, dense: int = 1) -> None:
+def check_argument(name: str, x: torch.Tensor, shape: tuple, dtypes: tuple, device: torch.device,
+                   dense: int = 1) -> None:
     """Raises unless x has the shape, one of the dtypes and the device, and `dense` last dimensions are contiguous."""
-    _check_tensor(name, x, len(shape))
+    check_tensor(name, x, len(shape))
     if x.shape != shape:
         raise ValueError(f"{name}: expected shape {list(shape)}, got {list(x.shape)}")
     if x.dtype not in dtypes:
@@ -37,8 +38,8 @@ def _check(name: str, x: torch.Tensor, shape: tuple, dtypes: tuple, device: torc
 
 def check(q, k, v, g, beta, out, initial_state, final_state, cu_seqlens, scale, state_v_first, split) -> None:
     """Raises TypeError or ValueError unless these arguments of a launch fit each other; `out` may be None."""
-    _check_tensor("q", q, 4)
-    _check_tensor("v", v, 4)
+    check_tensor("q", q, 4)
+    check_tensor("v", v, 4)
     device, (batch, tokens, heads, key_dim), (heads_v, value_dim) = q.device, q.shape, v.shape[2:]
     if device.type != _DEVICE:
         raise ValueError(f"q: expected a tensor on {_DEVICE}, got one on {device}; CPU tensors run on the emulator "
@@ -46,17 +47,17 @@ def check(q, k, v, g, beta, out, initial_state, final_state, cu_seqlens, scale, 
     if heads == 0 or heads_v % heads:
         raise ValueError(f"v: expected a number of heads that q's ({heads}) divides, got {heads_v}")
     io, values = (q.dtype,), (batch, tokens, heads_v, value_dim)
-    _check("q", q, q.shape, _IO, device)
-    _check("k", k, q.shape, io, device)
-    _check("v", v, values, io, device)
-    _check("g", g, values[:3], _REAL, device)
-    _check("beta", beta, values[:3], _REAL, device)
+    check_argument("q", q, q.shape, _IO, device)
+    check_argument("k", k, q.shape, io, device)
+    check_argument("v", v, values, io, device)
+    check_argument("g", g, values[:3], REAL, device)
+    check_argument("beta", beta, values[:3], REAL, device)
     if out is not None:
-        _check("out", out, values, io, device)
+        check_argument("out", out, values, io, device)
     sequences = batch
     if cu_seqlens is not None:
-        _check_tensor("cu_seqlens", cu_seqlens, 1)
-        _check("cu_seqlens", cu_seqlens, cu_seqlens.shape, _OFFSETS, device)
+        check_tensor("cu_seqlens", cu_seqlens, 1)
+        check_argument("cu_seqlens", cu_seqlens, cu_seqlens.shape, _OFFSETS, device)
         if len(cu_seqlens) == 0:
             raise ValueError("cu_seqlens: expected at least 1 element, got 0")
         if batch != 1:
@@ -65,7 +66,7 @@ def check(q, k, v, g, beta, out, initial_state, final_state, cu_seqlens, scale, 
     matrix = (value_dim, key_dim) if state_v_first else (key_dim, value_dim)
     for name, state in ("initial_state", initial_state), ("final_state", final_state):
         if state is not None:
-            _check(name, state, (sequences, heads_v, *matrix), _REAL, device, dense=2)
+            check_argument(name, state, (sequences, heads_v, *matrix), REAL, device, dense=2)
 
 
 def check_gradient(**tensors: torch.Tensor | None) -> None:

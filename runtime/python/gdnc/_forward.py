@@ -75,6 +75,10 @@ def forward(
             the bundle has no kernel.
     """
     state = final_state if isinstance(final_state, torch.Tensor) else None
+    if double_beta and not beta_logits:
+        raise ValueError("double_beta: expected False without beta_logits, got True")
+    if dt_bias is not None and A_log is None:
+        raise ValueError("dt_bias: expected None without A_log, got a tensor")
     try:
         if torch.is_grad_enabled():
             check_gradient(q=q, k=k, v=v, g=g, beta=beta, initial_state=initial_state, A_log=A_log, dt_bias=dt_bias)
@@ -86,7 +90,7 @@ def forward(
             g = _fusions.log_decay(g, A_log, dt_bias)
         if scale is None:
             scale = k.shape[3]**-0.5
-        if final_state is True:
+        if state is None and final_state:
             state = _new_state(q, v, cu_seqlens, state_v_first)
         if out is None:
             out = torch.empty_like(v, memory_format=torch.contiguous_format)

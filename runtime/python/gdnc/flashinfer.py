@@ -6,6 +6,7 @@ from typing import Literal
 
 import torch
 
+from ._check import check_tensor
 from ._forward import forward
 
 __all__ = ["chunk_gated_delta_rule"]
@@ -85,8 +86,7 @@ def chunk_gated_delta_rule(
     if use_gate_in_kernel and (g is None or A_log is None):
         raise ValueError("g and A_log: expected tensors with use_gate_in_kernel, got None")
     for name, x in ("q", q), ("k", k), ("v", v):
-        if x.dim() != 3:
-            raise ValueError(f"{name}: expected a tensor of rank 3, got shape {list(x.shape)}")
+        check_tensor(name, x, 3)
     if q.shape[1] > k.shape[1] == v.shape[1] > 0 == q.shape[1] % k.shape[1]:
         k, v = (x.repeat_interleave(q.shape[1] // k.shape[1], 1) for x in (k, v))
     if g is not None and not use_gate_in_kernel and gate_domain == "linear":
@@ -102,4 +102,4 @@ def chunk_gated_delta_rule(
         state_v_first=True, cu_seqlens=cu_seqlens, out=None if output is None else output[None],
         normalize_qk=use_qk_l2norm_in_kernel, beta_logits=beta is not None and beta_is_logit,
         A_log=A_log if use_gate_in_kernel else None, dt_bias=dt_bias if use_gate_in_kernel else None)
-    return (o[0], final_state) if output_final_state else o[0]
+    return o[0] if final_state is None else (o[0], final_state)
