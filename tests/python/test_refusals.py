@@ -84,7 +84,8 @@ class Refusals(unittest.TestCase):
         self.refuse(ValueError, "^double_beta: expected False without beta_logits, got True$", double_beta=True)
         self.refuse(ValueError, "^dt_bias: expected None without A_log, got a tensor$", dt_bias=per_head)
         self.refuse(ValueError, r"^A_log: expected shape \[2\], got \[1\]$", A_log=per_head[:1])
-        self.refuse(TypeError, "^dt_bias: expected .*float16, got torch.int64$", A_log=per_head, dt_bias=per_head.long())
+        self.refuse(TypeError, "^dt_bias: expected .*float16, got torch.int64$", A_log=per_head,
+                    dt_bias=per_head.long())
 
     def test_what_no_kernel_serves(self):
         self.refuse(RuntimeError, r"^expected a forward kernel for K=128 V=128 bf16 k-first split=5, got a bundle ",

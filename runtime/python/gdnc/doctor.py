@@ -63,7 +63,8 @@ def examine() -> dict[str, dict[str, object]]:
     try:
         kernels = _library.kernels()
         maker = _library.metadata()["gdnc"]
-        found["bundle"] = (f"{_library.bundle_path()}, by gdnc {maker['version']}+{(maker['commit'] or 'unknown')[:12]}, "
+        commit = (maker["commit"] or "unknown")[:12]
+        found["bundle"] = (f"{_library.bundle_path()}, by gdnc {maker['version']}+{commit}, "
                            f"needs {_cuda(max(kernel.min_driver for kernel in kernels))}")
         found["kernels"] = _variants(kernels)
     except _library.Error as error:

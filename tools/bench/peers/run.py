@@ -67,7 +67,7 @@ def medians(replays, rounds, flush):
 
 
 def host_times(replays, rounds):
-    """Milliseconds that an eager call keeps the host, by name. The GPU sleeps meanwhile, so that no call waits for it."""
+    """Milliseconds that an eager call keeps the host, by name. The GPU sleeps, so that no call waits for it."""
     times = {name: [] for name in replays}
     for _ in range(rounds):
         for name, replay in replays.items():
