@@ -34,8 +34,11 @@ int main(int count, char **arguments) {
   recording->add_option("--bundle", bundle, "run this bundle's forward instead of single instructions");
   recording->add_option("--device", ordinal, "ordinal of the GPU");
   auto *comparing = app.add_subcommand("compare", "compare a GPU's record with the emulator's");
-  comparing->add_option("gpu", path, "record of a GPU")->required();
+  comparing->add_option("gpu", path, "record of a GPU, or its digest")->required();
   comparing->add_option("emulator", other, "record of the emulator")->required();
+  auto *digesting = app.add_subcommand("digest", "keep of a record what tells whether another has the same bits");
+  digesting->add_option("record", path, "a record")->required();
+  digesting->add_option("file", other, "what to write")->required();
   try {
     app.parse(count, arguments);
   } catch (const CLI::ParseError &error) {
@@ -44,6 +47,8 @@ int main(int count, char **arguments) {
   try {
     if (recording->parsed())
       return record(path, bundle, ordinal);
+    if (digesting->parsed())
+      return device::save(device::digest(device::load(path)), other), Ok;
     return device::compare(device::load(path), device::load(other)) ? Ok : Mismatch;
   } catch (const gpu::Error &error) {
     std::fprintf(stderr, "gdn-calibrate: %s\n", error.what());

@@ -12,9 +12,9 @@ struct Section {
   // How far a device may be from the emulator. In units in the last place; 0: the same bits, but for those of a NaN.
   uint32_t ulps = 0;
   double absolute = 0; // where this is more
-  double relative = 0; // not 0: of the whole section instead, in the Frobenius norm
   uint64_t inputs = 0; // a hash: records of other inputs, as another libm makes them, cannot be compared
   std::vector<std::byte> bytes;
+  uint64_t hash = 0; // of the bytes: all that a digest keeps of them
 };
 using Record = std::map<std::string, Section>; // by instruction and inputs, or kernel and inputs
 
@@ -28,6 +28,7 @@ template <typename T> uint64_t hashed(const std::vector<T> &values, uint64_t see
 }
 
 void save(const Record &record, const std::string &path);
+Record digest(Record record); // of the sections that must have the same bits
 Record load(const std::string &path);
 
 // Prints a line for each section of `device`; false where one is not within its bounds or is missing from `emulator`.

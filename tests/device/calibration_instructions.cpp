@@ -62,8 +62,8 @@ struct Lanewise {
 
 // Bounds of the approximations are those of the PTX ISA, section "Floating Point Instructions".
 const Lanewise lanewise[] = {
-    {"ex2.approx.ftz.f32", "ex2.approx.ftz.f32 %w, %x;", F32, 2},
-    {"ex2.approx.f32", "ex2.approx.f32 %w, %x;", F32, 2},
+    {"ex2.approx.ftz.f32", "ex2.approx.ftz.f32 %w, %x;"},
+    {"ex2.approx.f32", "ex2.approx.f32 %w, %x;"},
     {"lg2.approx.ftz.f32", "lg2.approx.ftz.f32 %w, %x;", F32, 2, 0x1p-22},
     {"rcp.approx.ftz.f32", "rcp.approx.ftz.f32 %w, %x;", F32, 1},
     {"rsqrt.approx.ftz.f32", "rsqrt.approx.ftz.f32 %w, %x;", F32, 2},
@@ -126,8 +126,8 @@ void recordLanewise(const gpu::Gpu &gpu, Record &record) {
     for (const char *name : {"a, %x", "b, %y", "c, %z"})
       body += std::string("mad.wide.u32 %p, %n, 4, %") + name[0] + ";\nld.global.b32 " + (name + 3) + ", [%p];\n";
     body += std::string(each.code) + "\nmad.wide.u32 %p, %n, 4, %o;\nst.global.b32 [%p], %w;\n";
-    record[each.name] = {each.type, each.ulps,      each.absolute,
-                         0,         hashOf(inputs), run(gpu, body, count / threads, threads, inputs, count * 4)};
+    record[each.name] = {each.type, each.ulps, each.absolute, hashOf(inputs),
+                         run(gpu, body, count / threads, threads, inputs, count * 4)};
   }
 }
 
@@ -247,8 +247,8 @@ void recordProducts(const gpu::Gpu &gpu, Record &record) {
       std::vector<uint32_t> inputs[3] = {words(values(2 * p.a, in.operand, 0), p.type),
                                          words(values(2 * p.b, in.operand, 1), p.type),
                                          words(values(p.sums, in.sum, 2), F32)};
-      record[p.name + ", " + in.name] = {
-          F32, 0, 0, 0, hashOf(inputs), run(gpu, bodyOf(p), blocks, p.threads, inputs, threads * p.sums * 4)};
+      record[p.name + ", " + in.name] = {F32, 0, 0, hashOf(inputs),
+                                         run(gpu, bodyOf(p), blocks, p.threads, inputs, threads * p.sums * 4)};
     }
 }
 

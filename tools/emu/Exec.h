@@ -115,6 +115,11 @@ template <class F> auto withInteger(Type t, F f) {
   }
 }
 
+// What arithmetic in fp32 returns for every NaN.
+constexpr uint32_t canonicalNan = 0x7fffffff;
+inline float canonical(float x) { return x == x ? x : std::bit_cast<float>(canonicalNan); }
+inline double canonical(double x) { return x; }
+
 // Subnormals to zero of the same sign: what .ftz does to operands and results.
 inline float flush(float x) {
   uint32_t b = std::bit_cast<uint32_t>(x);

@@ -60,7 +60,7 @@ template <class D, class S> void plain(Warp &w, const Inst &i) {
 }
 void halfToF32(Warp &w, const Inst &i) {
   const uint16_t *x = w.at<uint16_t>(i.a[1]);
-  write<float>(w, i.a[0], [&](unsigned l) { return halfToFloat(x[l]); });
+  write<float>(w, i.a[0], [&](unsigned l) { return canonical(halfToFloat(x[l])); });
 }
 void bf16ToF32(Warp &w, const Inst &i) {
   const uint16_t *x = w.at<uint16_t>(i.a[1]);
@@ -69,7 +69,7 @@ void bf16ToF32(Warp &w, const Inst &i) {
 // What .relu and .satfinite do before the rounding; a NaN stays one.
 float bounded(float x, bool relu, float most) {
   float least = relu ? 0 : -most;
-  return x < least ? least : x > most ? most : x;
+  return x <= least ? least : x > most ? most : x; // under .relu -0 becomes 0
 }
 float mostOf(Type t, bool finite) {
   if (!finite)
@@ -160,7 +160,7 @@ uint64_t fromDouble(const Form &f, double x) {
     return std::bit_cast<uint64_t>(x);
   case Type::F32: {
     volatile float r = float(x); // under the host's rounding mode
-    float v = r;
+    float v = canonical(float(r));
     return std::bit_cast<uint32_t>(f.flags & 2 ? flush(v) : v);
   }
   case Type::F16:

@@ -1,7 +1,6 @@
 // Arithmetic on f32 and f64, the approximations, comparison and selection.
 #include "Ops.h"
 #include <algorithm>
-#include <numbers>
 
 namespace gdn::emu {
 namespace {
@@ -13,26 +12,26 @@ template <class T, bool Ftz> T in(T x) {
     return x;
 }
 
+template <class T, bool Ftz, bool Sat> T result(T r) {
+  r = in<T, Ftz>(r);
+  if constexpr (Sat)
+    return T(saturate(float(r)));
+  else
+    return canonical(r);
+}
+
 template <class T, auto F, bool Ftz, bool Sat> void float1(Warp &w, const Inst &i) {
   const T *x = w.at<T>(i.a[1]);
-  write<T>(w, i.a[0], [&](unsigned l) {
-    T r = in<T, Ftz>(F(in<T, Ftz>(x[l])));
-    return Sat ? T(saturate(float(r))) : r;
-  });
+  write<T>(w, i.a[0], [&](unsigned l) { return result<T, Ftz, Sat>(F(in<T, Ftz>(x[l]))); });
 }
 template <class T, auto F, bool Ftz, bool Sat> void float2(Warp &w, const Inst &i) {
   const T *x = w.at<T>(i.a[1]), *y = w.at<T>(i.a[2]);
-  write<T>(w, i.a[0], [&](unsigned l) {
-    T r = in<T, Ftz>(F(in<T, Ftz>(x[l]), in<T, Ftz>(y[l])));
-    return Sat ? T(saturate(float(r))) : r;
-  });
+  write<T>(w, i.a[0], [&](unsigned l) { return result<T, Ftz, Sat>(F(in<T, Ftz>(x[l]), in<T, Ftz>(y[l]))); });
 }
 template <class T, auto F, bool Ftz, bool Sat> void float3(Warp &w, const Inst &i) {
   const T *x = w.at<T>(i.a[1]), *y = w.at<T>(i.a[2]), *z = w.at<T>(i.a[3]);
-  write<T>(w, i.a[0], [&](unsigned l) {
-    T r = in<T, Ftz>(F(in<T, Ftz>(x[l]), in<T, Ftz>(y[l]), in<T, Ftz>(z[l])));
-    return Sat ? T(saturate(float(r))) : r;
-  });
+  write<T>(w, i.a[0],
+           [&](unsigned l) { return result<T, Ftz, Sat>(F(in<T, Ftz>(x[l]), in<T, Ftz>(y[l]), in<T, Ftz>(z[l]))); });
 }
 
 // Handlers of F for a type, with and without flushing and saturation.
@@ -96,8 +95,8 @@ template <bool Max> void decodeExtreme(Decoder &d) {
   d.finish(nan ? pick<decltype(loud){}, 2>(t, ftz, false) : pick<decltype(quiet){}, 2>(t, ftz, false), Unit::Alu);
 }
 
-// Operations that are approximate on the device are correctly rounded here, up to one unit in the last place: the PTX
-// ISA allows 2 ulp for ex2 and rcp, 2^-22.6 for lg2, 2^-22.9 relative for rsqrt.
+// Operations that are approximate on the device are correctly rounded here, up to one unit in the last place, but for
+// ex2: the PTX ISA allows 1 ulp for rcp, 2^-22.6 for lg2, 2^-22.9 relative for rsqrt.
 template <auto F> void decodeApprox(Decoder &d) {
   d.take("approx");
   bool ftz = d.take("ftz");
@@ -330,18 +329,6 @@ const Row rows[] = {
 
 } // namespace
 const Family floatFamily{rows, std::size(rows)};
-
-// 2^x by a polynomial in double precision: the same bits on every host, correctly rounded but for a few arguments in
-// 10^7. The device's ex2.approx is within 2 ulp.
-float exp2Approx(float x) {
-  double y = x > -200 ? std::min(double(x), 200.0) : -200;
-  double n = std::floor(y + 0.5), f = (y - n) * std::numbers::ln2;
-  double p = 1.0 / 3628800;
-  for (double c : {1.0 / 362880, 1.0 / 40320, 1.0 / 5040, 1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 0.5, 1.0, 1.0})
-    p = std::fma(p, f, c);
-  double scale = std::bit_cast<double>(uint64_t(int64_t(n) + 1023) << 52);
-  return x != x ? x : float(p * scale);
-}
 
 Rounding takeRounding(Decoder &d) { return Rounding(std::max(0, d.choose({"rn", "rz", "rm", "rp"}))); }
 

@@ -6,8 +6,15 @@ namespace {
 
 template <bool Bf> float widen(uint16_t x) { return Bf ? bf16ToFloat(x) : halfToFloat(x); }
 
-// Through double where one more rounding could matter: products and sums of two halves are exact or safely rounded in
-// fp32, a fused multiply-add is formed in double.
+// What x * y + z is in double, rounded to odd where it is inexact, so that a second rounding sees that something was
+// lost. The product of two halves is exact.
+double fused(double x, double y, double z) {
+  double p = x * y, sum = p + z, part = sum - p, lost = (p - (sum - part)) + (z - part);
+  bool even = !(std::bit_cast<uint64_t>(sum) & 1);
+  return lost != 0 && even && std::isfinite(sum) ? std::nextafter(sum, lost > 0 ? INFINITY : -INFINITY) : sum;
+}
+
+// Products and sums of two halves are exact or safely rounded in double.
 template <bool Bf> uint16_t narrow(double x) {
   float f = float(x);
   // Round to odd, so that the second rounding sees whether anything was lost.
@@ -96,7 +103,7 @@ void decodeHalf(Decoder &d, const std::string &name) {
   if (name == "mul")
     return decode<2, [](double x, double y, double) { return x * y; }>(d);
   if (name == "fma")
-    return decode<3, [](double x, double y, double z) { return std::fma(x, y, z); }>(d);
+    return decode<3, fused>(d);
   if (name == "min")
     return decode<2, [](double x, double y, double) { return -larger(-x, -y); }>(d);
   if (name == "max")

@@ -121,7 +121,7 @@ void mma(Warp &w, const Inst &i) {
     for (unsigned l = 0; l < lanes; l++)
       acc[r][l] = nd == 4 ? w.at<float>(c[r])[l] : halfToFloat(uint16_t(w.at<uint32_t>(c[r / 2])[l] >> 16 * (r & 1)));
   float *d[4] = {acc[0], acc[1], acc[2], acc[3]};
-  multiplyFragments(d, a, b, 1, k);
+  multiplyFragments(d, a, b, 1, k, bf);
   for (unsigned r = 0; r < nd; r++)
     if (nd == 4)
       write<float>(w, i.a[r], [&](unsigned l) { return acc[r][l]; });

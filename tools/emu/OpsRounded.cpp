@@ -28,7 +28,7 @@ template <class T, auto F, unsigned N> void rounded(Warp &w, const Inst &i) {
     volatile T p = in(x[l]), q = in(y[l]), r = in(z[l]);
     volatile T result = F(T(p), T(q), T(r));
     T value = in(result);
-    return i.aux & 2 ? T(saturate(float(value))) : value;
+    return i.aux & 2 ? T(saturate(float(value))) : canonical(value);
   });
   std::fesetround(before);
 }

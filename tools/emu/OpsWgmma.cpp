@@ -1,5 +1,4 @@
 // wgmma: each warp multiplies its 16 rows when the schedule says so, at the latest when a wait names its group.
-// Products are exact and added in fp32 in order of k; the device adds the 16 products of a step with truncation.
 #include "Detector.h"
 #include "Ops.h"
 #include "TensorMap.h"
@@ -111,7 +110,7 @@ template <bool Bf> void multiply(Block &block, AsyncWork &work) {
     if (!work.accumulate)
       std::memset(d[n], 0, sizeof(float) * lanes);
   }
-  multiplyFragments(d, a, b, groups, 16);
+  multiplyFragments(d, a, b, groups, 16, Bf);
 }
 
 void announce(Warp &w, const Inst &i, AsyncWork &work) {
