@@ -6,7 +6,7 @@
 // The state is kept transposed in registers: a copy of role @state owns `rows` rows of S^T for the whole sequence,
 // and the left operand of every product on its chain is the previous accumulator, converted in place.
 //
-// Order of the data: global -> @aux -> kq, gates, t, p, v -> @state -> global. The copies of @aux take the chunks by turns.
+// Order of the data: global -> @aux -> kq, gates, v, t, p -> @state -> global. The copies of @aux take the chunks by turns.
 
 // What the roles hold in registers (rows = V rows of one state copy).
 !state  = !tile.frag<[rows, K], f32>        // S^T
@@ -61,8 +61,8 @@ tile.template @forward {
   tile.param @split in [1, 2, 3] = 1         // blocks that share one head's V
   tile.param @aux in [1, 2, 3] = 2           // chunks in work ahead of the chain
   tile.param @kq_depth = 3
-  tile.param @v_depth = 2
-  tile.param @t_depth = 3
+  tile.param @v_depth = 3
+  tile.param @t_depth = 2
   tile.param @out_depth = 2
   tile.param @state_regs = 192
   tile.param @aux_regs = 64
@@ -76,14 +76,12 @@ tile.template @forward {
   // t = (diag(1/beta) + strict_tril(A))^-1 by block diagonals: i is the blocks (w, w-i), warp w owns block row w.
   // With D the inverses of the diagonal blocks and E = -D A off the diagonal, t = (I + E + E^2 + E^3) D:
   // one exchange between warps, then products that depend on each other three deep.
-  tile.proc @inverse(%A: !sq, %beta: !row, %t: !tb) {
+  tile.proc @inverse(%Ah: !sqh, %D: !blk, %t: !tb) {
     %d = tile.scratch : !bb
     %e1 = tile.scratch : !bb
     %e2 = tile.scratch : !bb
-    %D = tile.solve_blocks %A over %beta : !sq, !row
     %Dh = tile.convert %D : !blk to !blkh
     %Nh = tile.neg %Dh : !blkh
-    %Ah = tile.convert %A : !sq to !sqh
     %E1 = tile.block_mma %Nh at 0, %Ah at 1 : !blkh, !sqh           // own block row: in registers
     %E2 = tile.block_mma %Nh at 0, %Ah at 2 : !blkh, !sqh
     %E3 = tile.block_mma %Nh at 0, %Ah at 3 : !blkh, !sqh
@@ -144,11 +142,8 @@ tile.template @forward {
         %beta0 = tile.load %beta_in[%vh] at %here0 : !gv to !row
         %g_end, %beta_end = scf.for %c = %first to %n step %step iter_args(%g = %g0, %beta = %beta0) -> (!row, !row) : i32 {
           %here = tile.chunk %span[%c]
+          // Two warps side by side: the gates, and the loads.
           tile.one_warp {
-            tile.put %kq as (%k1, %q1) : !kq {
-              tile.copy_in %k_in[%kh] at %here to %k1 : !qv to !kb
-              tile.copy_in %q_in[%kh] at %here to %q1 : !qv to !kb
-            }
             %g2 = tile.mul %g, %log2e : !row, !row
             %G = tile.cumsum %g2 : !row
             %GC = tile.last %G : !row
@@ -172,24 +167,27 @@ tile.template @forward {
               tile.write %beta to %betat : !row to !rowb
             }
           }
-
-          // T first: the chain waits for it. It is published before P is begun.
-          %kt, %qt = tile.get %kq : !kq
-          %kk_ = tile.mma %kt, trans %kt : !kb, !kb
-          %at, %bt, %sgt, %iat, %lt, %betat = tile.get %gates : !gates
-          %slow = tile.any %lt : !rowb
-          %kk = tile.wait %kk_ : !tile.pending<!sq>
-          tile.put %t as (%tt) : !t {
-            tile.per_warp {
-              %beta_j = tile.read %betat : !rowb
-              %A = tile.call @gate_left(%kk, %lt, %slow) : (!sq, !rowb, i1) -> !sq
-              tile.call @inverse(%A, %beta_j, %tt) : (!sq, !row, !tb) -> ()
+          tile.one_warp {
+            tile.put %kq as (%k1, %q1) : !kq {
+              tile.copy_in %k_in[%kh] at %here to %k1 : !qv to !kb
+              tile.copy_in %q_in[%kh] at %here to %q1 : !qv to !kb
             }
           }
 
-          // V: the chain has left its slot by now, and wants it before T.
+          // T first: the chain waits for it. It is published before P is begun. V comes in its shadow.
+          %kt, %qt = tile.get %kq : !kq
+          %kk_ = tile.mma %kt, trans %kt : !kb, !kb
           tile.one_warp {
-            tile.put %v as (%vt) : !v { tile.copy_in %v_in[%vh, %v0] at %here to %vt : !vv to !vb }
+            tile.put %v as (%v1) : !v { tile.copy_in %v_in[%vh, %v0] at %here to %v1 : !vv to !vb }
+          }
+          %at, %bt, %sgt, %iat, %lt, %betat = tile.get %gates : !gates
+          %slow = tile.any %lt : !rowb                              // a chunk that decays by more than the floor
+          %kk = tile.wait %kk_ : !tile.pending<!sq>
+          %A = tile.call @gate_left(%kk, %lt, %slow) : (!sq, !rowb, i1) -> !sq
+          %Ah = tile.convert %A : !sq to !sqh
+          %D = tile.solve_blocks %A over %betat : !sq, !rowb
+          tile.put %t as (%tt) : !t {
+            tile.per_warp { tile.call @inverse(%Ah, %D, %tt) : (!sqh, !blk, !tb) -> () }
           }
 
           // Then P, with the gates of this copy's next chunk on their way.
@@ -200,12 +198,12 @@ tile.template @forward {
           %qk_ = tile.mma %qt, trans %kt : !kb, !kb
           %qk = tile.wait %qk_ : !tile.pending<!sq>
           tile.release %kq : !kq
+          %qkg = tile.call @gate_left(%qk, %lt, %slow) : (!sq, !rowb, i1) -> !sq
           tile.put %p as (%pt) : !p {
             tile.per_warp {
-              %qkl = tile.lower %qk below 0 else 0.0 : !sq
-              %qkg = tile.call @gate_left(%qkl, %lt, %slow) : (!sq, !rowb, i1) -> !sq
+              %qkl = tile.lower %qkg below 0 else 0.0 : !sq
               %ia = tile.read trans %iat : !rowb
-              %P = tile.mul %qkg, %ia : !sq, !col
+              %P = tile.mul %qkl, %ia : !sq, !col
               tile.write %P to %pt lower : !sq to !pb
             }
           }

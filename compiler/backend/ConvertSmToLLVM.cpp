@@ -115,7 +115,12 @@ Values Lowering::lower(SharedBaseOp op) {
                            LLVM::Linkage::External, name, /*value=*/Attribute(), /*alignment=*/1024, sharedSpace);
   }
   Value pointer = LLVM::AddressOfOp::create(b, loc, LLVM::LLVMPointerType::get(b.getContext(), sharedSpace), name);
-  return {LLVM::PtrToIntOp::create(b, loc, b.getI32Type(), pointer)};
+  Value address = LLVM::PtrToIntOp::create(b, loc, b.getI32Type(), pointer);
+  // Aligned already. But ptxas keeps the bare address of a symbol in a vector register, from where every descriptor of a
+  // product has to cross to a uniform one; a value that it computes stays uniform.
+  Asm a = assembly();
+  std::string result = a.out(b.getI32Type());
+  return a.emit("and.b32 " + result + ", " + a.in(address) + ", -1024;", Effect::None);
 }
 
 Values Lowering::lower(WarpOp op) {

@@ -54,6 +54,7 @@ void Lowering::bind(ValueRange values, ValueRange all) {
   }
 }
 Value Lowering::lane() { return laneNow ? laneNow : laneNow = ::sm::LaneOp::create(b, loc); }
+Value Lowering::sharedBase() { return baseNow ? baseNow : baseNow = ::sm::OpaqueOp::create(b, loc, base); }
 Value Lowering::warpInBlock() { return warpNow ? warpNow : warpNow = ::sm::OpaqueOp::create(b, loc, warp); }
 static int64_t firstWarp(RoleOp role) { return role->getAttrOfType<IntegerAttr>("first_warp").getInt(); }
 Value Lowering::warpInCopy() {
@@ -67,7 +68,7 @@ Value Lowering::copyIndex() {
 }
 Value Lowering::field(int64_t i) {
   int64_t records = kernel->getAttrOfType<IntegerAttr>("records").getInt();
-  Value at = add(add(base, records + 4 * i), mul(warpInBlock(), recordBytes));
+  Value at = add(add(sharedBase(), records + 4 * i), mul(warpInBlock(), recordBytes));
   return ::sm::LoadSharedOp::create(b, loc, TypeRange{b.getI32Type()}, at).getResult(0);
 }
 Value Lowering::scalar(Value v) {
@@ -140,8 +141,7 @@ void Lowering::declareArguments(SmallVector<NamedAttribute> &attrs) {
         Value buf = isa<CopyInOp>(user)    ? cast<CopyInOp>(user).getBuf()
                     : isa<CopyOutOp>(user) ? cast<CopyOutOp>(user).getBuf()
                                            : Value();
-        bulk |= buf || isa<PrefetchOp>(user);
-        direct |= !buf && !isa<PrefetchOp>(user);
+        (buf ? bulk : direct) = true;
         if (buf)
           rows = cast<BufType>(buf.getType()).dim(0);
       }
@@ -337,7 +337,6 @@ LogicalResult Lowering::lowerOp(Operation &op) {
       .Case([&](AnyOp o) { return lowerAny(o), success(); })
       .Case([&](SubOp o) { return lowerSub(o), success(); })
       .Case([&](CopyInOp o) { return lowerCopyIn(o), success(); })
-      .Case([&](PrefetchOp o) { return lowerPrefetch(o), success(); })
       .Case([&](CopyOutOp o) { return lowerCopyOut(o), success(); })
       .Case([&](LoadOp o) { return lowerLoad(o), success(); })
       .Case([&](StoreOp o) { return lowerStore(o), success(); })

@@ -77,17 +77,27 @@ void Lowering::lowerLower(LowerOp op) {
 }
 
 // Two tokens a lane: a scan over the warp of their sums.
+// Two tokens a lane. What lies before a lane in its group of four, then what the groups before it add up to: shuffles that
+// wait for each other are two deep. Always added from the oldest on: the sums fall with the gates, and stay where they are
+// over zeros, to the bit.
 void Lowering::lowerCumsum(CumsumOp op) {
   SmallVector<Value> &in = regs.at(op.getValue());
-  Value sum = arith::AddFOp::create(b, loc, in[0], in[1]);
+  auto plus = [&](Value x, Value y) -> Value { return arith::AddFOp::create(b, loc, x, y); };
+  Value own = plus(in[0], in[1]);
   forgetLane();
   Value l = lane();
-  for (int64_t distance = 1; distance < 32; distance *= 2) {
-    Value other = ::sm::ShuffleOp::create(b, loc, ::sm::ShuffleMode::Up, sum, i32(distance));
-    Value added = arith::AddFOp::create(b, loc, sum, other);
-    sum = select(cmp(arith::CmpIPredicate::sge, l, i32(distance)), added, sum);
-  }
-  regs[op.getResult()] = {Value(arith::SubFOp::create(b, loc, sum, in[1])), sum};
+  auto sumBefore = [&](int64_t count, int64_t stride, Value value, Value last, Value available) {
+    Value sum;
+    for (int64_t k = count; k > 0; --k) {
+      Value other = ::sm::ShuffleOp::create(b, loc, ::sm::ShuffleMode::Idx, value, andi(add(last, -stride * k), 31));
+      other = select(cmp(arith::CmpIPredicate::sge, available, i32(k)), other, f32(0));
+      sum = sum ? plus(sum, other) : other;
+    }
+    return sum;
+  };
+  Value inGroup = sumBefore(3, 1, own, l, andi(l, 3)), upTo = plus(inGroup, own);
+  Value groups = sumBefore(7, 4, upTo, ori(l, i32(3)), shr(l, 2));
+  regs[op.getResult()] = {plus(groups, plus(inGroup, in[0])), plus(groups, upTo)};
 }
 
 void Lowering::lowerLast(LastOp op) {

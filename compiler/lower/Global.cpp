@@ -20,20 +20,6 @@ void Lowering::lowerCopyIn(CopyInOp op) {
                              add(addressOf(op.getBuf()), box * boxBytes(type)), barrier);
 }
 
-void Lowering::lowerPrefetch(PrefetchOp op) {
-  auto type = cast<BufType>(op.getBuffer());
-  auto issuer = scf::IfOp::create(b, loc, isLane0(), false);
-  {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPoint(issuer.thenBlock()->getTerminator());
-    Value head = scalar(op.getIndex()[0]), column = op.getIndex().size() > 1 ? scalar(op.getIndex()[1]) : i32(0);
-    for (int64_t box = 0; box < boxes(type); ++box)
-      ::sm::BulkPrefetchOp::create(b, loc, views.at(op.getView()).map,
-                                   coordinates(add(column, box * boxColumns), head, op.getChunk()));
-  }
-  forgetLane();
-}
-
 void Lowering::lowerCopyOut(CopyOutOp op) {
   auto type = cast<BufType>(op.getBuf().getType());
   auto issuer = scf::IfOp::create(b, loc, isFirstThread(), false);
@@ -96,21 +82,43 @@ void Lowering::lowerLoad(LoadOp op) {
   regs[op.getFrag()] = cast<FragType>(op.getType()).dim(0) == 1 ? loadRow(op) : loadMatrix(op);
 }
 
+// The one warp that works with a value, if there is one; also after a turn of a loop.
+static OneWarpOp workerOf(Value value) {
+  SmallVector<Value> reached{value};
+  for (size_t i = 0; i < reached.size(); ++i)
+    for (OpOperand &use : reached[i].getUses()) {
+      Operation *user = use.getOwner();
+      if (auto one = user->getParentOfType<OneWarpOp>())
+        return one;
+      Value next;
+      if (auto loop = dyn_cast<scf::ForOp>(user))
+        next = loop.getTiedLoopRegionIterArg(&use);
+      else if (auto loop = dyn_cast<scf::ForOp>(user->getParentOp()); loop && isa<scf::YieldOp>(user))
+        next = loop.getRegionIterArg(use.getOperandNumber());
+      if (next && !llvm::is_contained(reached, next))
+        reached.push_back(next);
+    }
+  return {};
+}
+
 // Two tokens a lane, by the warp that works with them; past the chunk's end, zeros.
 SmallVector<Value> Lowering::loadRow(LoadOp op) {
   Value element = views.at(op.getView()).element;
-  int64_t chosen = 0;
-  role.walk([&](OneWarpOp o) { chosen = o->getAttrOfType<IntegerAttr>("warp").getInt(); });
+  OneWarpOp worker = workerOf(op.getFrag());
   return ifWide(op.getView(), SmallVector<Type>(2, b.getF32Type()), [&](bool full) {
     auto [first, rows] = rowsOf(op.getChunk());
     SmallVector<Value> index = flat(op.getIndex());
-    Value token = shl(lane(), 1), mine = eq(warpInCopy(), chosen);
+    Value token = shl(lane(), 1), mine;
+    if (worker)
+      mine = eq(warpInCopy(), worker->getAttrOfType<IntegerAttr>("warp").getInt());
     SmallVector<Value> out;
     for (int64_t e = 0; e < 2; ++e) {
       Value t = add(token, e);
       SmallVector<Value> where{add(first, t)};
       llvm::append_range(where, index);
-      Value valid = arith::AndIOp::create(b, loc, mine, cmp(arith::CmpIPredicate::slt, t, rows));
+      Value valid = cmp(arith::CmpIPredicate::slt, t, rows);
+      if (mine)
+        valid = arith::AndIOp::create(b, loc, mine, valid);
       Value at = elementAddress(op.getView(), where, {}, full ? 4 : 2);
       Value v =
           ::sm::LoadGlobalOp::create(b, loc, TypeRange{full ? Type(b.getF32Type()) : b.getI32Type()}, at, valid, !full)

@@ -8,11 +8,19 @@ using namespace tile;
 // x_i <- x_i - A_ik x_k for i > k. Lanes 0-7 take D11, 8-15 D22; the upper half of the warp does the same work again
 // and writes the lower half of the rows. D21 = -D22 M21 D11 on the tensor cores in fp16.
 void Lowering::lowerSolveBlocks(SolveBlocksOp op) {
-  int64_t w = *staticWarp;
-  ArrayRef<Value> a = ArrayRef(regs.at(op.getA())).slice(8 * w, 8),
-                  beta = ArrayRef(regs.at(op.getBeta())).slice(4 * w, 4);
+  // The warp picks its block at run time: four copies of this code would not fit the instruction cache beside the rest.
   forgetLane();
-  Value l = lane(), scratch = scratchAddress(i32(w), 0);
+  Value w = warpInCopy(), l = lane(), scratch = scratchAddress(w, 0);
+  SmallVector<Value> all = regs.at(op.getA()), a(all.end() - 8, all.end());
+  for (int64_t i = warps - 2; i >= 0; --i)
+    for (auto [e, v] : llvm::enumerate(a))
+      v = select(eq(w, i), all[8 * i + e], v);
+  auto type = cast<BufType>(op.getBeta().getType());
+  Value at = add(add(addressOf(op.getBeta()), mul(andi(l, 3), stripBytes(type.dim(1)))), shl(w, 4));
+  auto beta = ::sm::LoadSharedOp::create(b, loc, SmallVector<Type>(4, b.getF32Type()), at).getResults();
+  Held &h = held[buffers.lookup(op.getBeta()).ring];
+  h.generic = true;
+  h.loaded.push_back(asInt(beta.back()));
   Value diagonal = sub(shr(l, 2), shl(andi(l, 3), 1)); // row - first column of this thread's pair
   Value onFirst = eq(diagonal, 0), onSecond = eq(diagonal, 1);
   // Transposed, beta on the diagonal: what a step of the substitution reads is consecutive.
@@ -48,7 +56,7 @@ void Lowering::lowerSolveBlocks(SolveBlocksOp op) {
     }
   // Rows 8 second + 4 upper + i: a half is swapped on every other four rows.
   Value isUpper = eq(upper, 1);
-  Value at = add(add(shl(second, 8), shl(upper, 7)), add(shl(xori(second, upper), 4), shl(column, 1)));
+  at = add(add(shl(second, 8), shl(upper, 7)), add(shl(xori(second, upper), 4), shl(column, 1)));
   at = add(scratch, add(at, solveInverse));
   for (int64_t i = 0; i < 4; ++i) {
     Value v = select(isUpper, x[4 + i], x[i]);

@@ -100,7 +100,6 @@ private:
   // Global.cpp: global memory
   void lowerCopyIn(CopyInOp op);
   void lowerCopyOut(CopyOutOp op);
-  void lowerPrefetch(PrefetchOp op);
   void lowerLoad(LoadOp op);
   void lowerStore(StoreOp op);
   void lowerStamp(Operation &op);
@@ -167,10 +166,11 @@ private:
   }
   Value asFloat(Value x) { return mlir::arith::BitcastOp::create(b, loc, b.getF32Type(), x); }
 
-  // The thread's place in its role. Read afresh in each stretch of straight code: at 64 registers an address that LLVM
+  // The thread's place in its role and in shared memory. Read afresh in each stretch of straight code: at 64 registers an address that LLVM
   // keeps around the loop is a spill.
   Value lane();
   Value warpInBlock();
+  Value sharedBase();
   Value warpInCopy();
   Value copyIndex();
   Value stageOf(Track *track);
@@ -179,7 +179,7 @@ private:
   Value isLane0() { return eq(lane(), 0); }
   Value isFirstThread() { return mlir::arith::AndIOp::create(b, loc, eq(warpInCopy(), 0), isLane0()); }
   void forgetLane() {
-    laneNow = warpNow = {};
+    laneNow = warpNow = baseNow = {};
     stageNow.clear();
     scalarNow.clear();
     rowsNow.clear();
@@ -209,7 +209,7 @@ private:
   RoleOp role;
   int64_t copies = 1, warps = 4;
   std::optional<int64_t> staticWarp; // inside per_warp
-  Value laneNow, warpNow;
+  Value laneNow, warpNow, baseNow;
   DenseMap<Track *, Value> stageNow;
   DenseMap<Value, Value> scalarNow;
   DenseMap<Value, std::pair<Value, Value>> rowsNow;

@@ -25,7 +25,7 @@ Value Lowering::transposedAddress(Value buf, int64_t tokenBlock) {
 // A warp's rows of the role's scratch.
 Value Lowering::scratchAddress(Value rowBlock, int64_t offset) {
   int64_t rows = role->getAttrOfType<IntegerAttr>("scratch_row").getInt();
-  Value at = add(base, role->getAttrOfType<IntegerAttr>("scratch").getInt() + offset);
+  Value at = add(sharedBase(), role->getAttrOfType<IntegerAttr>("scratch").getInt() + offset);
   if (copies > 1)
     at = add(at, mul(copyIndex(), rows * warps));
   return add(at, mul(rowBlock, rows));

@@ -38,7 +38,16 @@ LogicalResult Lowering::lowerMma(MmaOp op) {
   size_t operands = through.size();
   if (ownsAcc)
     llvm::append_range(through, acc);
-  Value descA = fromRegisters ? Value() : descriptor(op.getA(), false), descB = descriptor(op.getB(), transB);
+  Value descA, descB = descriptor(op.getB(), transB);
+  if (!fromRegisters) {
+    // ptxas does not always see that these are uniform, and then computes each step's in vector registers.
+    auto uniform = [&](Value v) -> Value {
+      return ::sm::ShuffleOp::create(b, loc, ::sm::ShuffleMode::Idx, v, i32(0));
+    };
+    bool same = op.getA() == op.getB() && !transB;
+    descB = uniform(descB);
+    descA = same ? descB : uniform(descriptor(op.getA(), false));
+  }
   auto fence = ::sm::WgmmaFenceOp::create(b, loc, ValueRange(through).getTypes(), through);
   ValueRange fenced = fence.getResults();
   if (enters)
@@ -74,7 +83,7 @@ LogicalResult Lowering::lowerMma(MmaOp op) {
 
 void Lowering::lowerPrime(PrimeOp op) {
   SmallVector<Value> value = regs.at(op.getValue());
-  Value zeros = shr(add(base, kernel->getAttrOfType<IntegerAttr>("zeros").getInt()), 4);
+  Value zeros = shr(add(sharedBase(), kernel->getAttrOfType<IntegerAttr>("zeros").getInt()), 4);
   size_t n = value.size();
   value.append(4, i32(0));
   ValueRange in = ::sm::WgmmaFenceOp::create(b, loc, ValueRange(value).getTypes(), value).getResults();

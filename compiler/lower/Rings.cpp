@@ -114,7 +114,7 @@ void Lowering::advance(Operation *op) {
 }
 
 Value Lowering::slotBarrier(Value ring, StringRef which) {
-  return add(add(base, attr(ringOf(ring), which)), shl(stageOf(trackOf.at(ring)), 3));
+  return add(add(sharedBase(), attr(ringOf(ring), which)), shl(stageOf(trackOf.at(ring)), 3));
 }
 
 void Lowering::bindSlot(Value ring, ValueRange bufs) {
@@ -129,7 +129,7 @@ Value Lowering::addressOf(Value buf) {
   const BufferRef &ref = buffers.at(buf);
   RingOp ring = ringOf(ref.ring);
   int64_t slot = attr(ring, "slot");
-  Value at = add(base, attr(ring, "offset") + ref.offset);
+  Value at = add(sharedBase(), attr(ring, "offset") + ref.offset);
   if (isPrivate(ref.ring))
     at = add(at, mul(copyIndex(), intOf(ring.getDepth()) * slot));
   at = add(at, mul(stageOf(trackOf.at(ref.ring)), slot));

@@ -41,7 +41,6 @@ const char *reason(Operation &op, bool perWarp) {
   return llvm::TypeSwitch<Operation *, const char *>(&op)
       .Case([&](CopyInOp o) { return unless(isSharedTile(o.getBuf().getType()), copies); })
       .Case([&](CopyOutOp o) { return unless(isSharedTile(o.getBuf().getType()), copies); })
-      .Case([&](PrefetchOp o) { return unless(isSharedTile(cast<BufType>(o.getBuffer())), copies); })
       .Case([&](LoadOp o) { return unless(canLoad(o.getFrag().getType(), o.getView().getType()), global); })
       .Case([&](StoreOp o) { return unless(canLoad(o.getFrag().getType(), o.getView().getType()), global); })
       .Case([&](ReadOp o) {
@@ -58,6 +57,9 @@ const char *reason(Operation &op, bool perWarp) {
       .Case([&](CumsumOp o) {
         FragType t = o.getValue().getType();
         return unless(t.getLanes() && t.dim(1) == lanesWide, "expected 64 tokens over the lanes of a warp");
+      })
+      .Case([&](SolveBlocksOp o) {
+        return unless(isF32(o.getA()) && isF32Row(o.getBeta().getType()), "expected fp32, and a row of fp32 for beta");
       })
       .Case<BlockMmaOp, WriteBlocksOp>([&](auto) { return unless(perWarp, "expected tile.per_warp around it"); })
       .Case<AddOp, SubFOp, MulOp, Exp2Op, ScaleOp, AtLeastOp, LowerOp>(

@@ -43,57 +43,53 @@ struct InsertFences : tile::impl::InsertFencesPassBase<InsertFences> {
   // A slot's last use belongs to another copy where copies take turns in a ring that is not theirs in whole rounds.
   // Only the warp that puts has waited for it; a parity cannot tell two phases back from none, so the others may not
   // look before it has.
-  static void follow(OneWarpOp one) {
-    auto role = one->getParentOfType<RoleOp>();
+  static bool aliases(Value ring, RoleOp role) {
+    auto putsAlone = [&](Operation *user) {
+      return isa<PutOp>(user) && user->getParentOfType<OneWarpOp>() && user->getParentOfType<RoleOp>() == role;
+    };
     int64_t copies = intOf(role.getCopies());
-    bool aliases = one.walk([&](PutOp put) {
-                        auto ring = put.getRing().getDefiningOp<RingOp>();
-                        bool got = llvm::any_of(ring->getUsers(), [&](Operation *user) {
-                          return isa<GetOp>(user) && user->getParentOfType<RoleOp>() == role;
-                        });
-                        return got && copies % intOf(ring.getDepth()) ? WalkResult::interrupt() : WalkResult::advance();
-                      })
-                       .wasInterrupted();
-    if (!aliases || copies == 1)
-      return;
-    OpBuilder b(one);
-    b.setInsertionPointAfter(one);
-    SyncOp::create(b, one.getLoc());
+    return copies > 1 && copies % intOf(ring.getDefiningOp<RingOp>().getDepth()) &&
+           llvm::any_of(ring.getUsers(), putsAlone);
   }
-  // Whether the role has met at a barrier in this turn already.
-  static bool hasMet(Operation *op) {
-    auto loop = op->getParentOfType<scf::ForOp>();
-    Operation *in = loop ? loop.getBody()->findAncestorOpInBlock(*op) : nullptr;
-    for (in = in ? in->getPrevNode() : nullptr; in; in = in->getPrevNode())
-      if (isa<SyncOp>(in))
-        return true;
-    return false;
+  static void follow(RoleOp role) {
+    DenseSet<Value> fresh; // rings put since the last barrier
+    role.walk<WalkOrder::PreOrder>([&](Operation *op) {
+      auto get = dyn_cast<GetOp>(op);
+      if (auto put = dyn_cast<PutOp>(op); put && aliases(put.getRing(), role)) {
+        fresh.insert(put.getRing());
+      } else if (get && fresh.contains(get.getRing())) {
+        OpBuilder b(op);
+        SyncOp::create(b, op->getLoc());
+        fresh.clear();
+      }
+    });
   }
 
   // Scratch rows are written by their own warp and read by others. Between turns of the loop around, whoever reads is
   // ahead of whoever writes: the scan starts as if others' rows had just been read.
-  static void synchronise(PerWarpOp region) {
-    bool written = false, read = !hasMet(region);
-    for (Operation &op : region.getBody().front()) {
-      auto scratch = [](Value v) { return isa_and_nonnull<ScratchOp>(v.getDefiningOp()); };
+  static void synchronise(RoleOp role) {
+    auto scratch = [](Value v) { return isa_and_nonnull<ScratchOp>(v.getDefiningOp()); };
+    bool written = false, read = true;
+    role.walk<WalkOrder::PreOrder>([&](Operation *op) {
       auto mma = dyn_cast<BlockMmaOp>(op);
       auto write = dyn_cast<WriteOp>(op);
       bool reads = mma && mma.getI() > 0 && scratch(mma.getB());
       bool writes = isa<SolveBlocksOp>(op) || (write && scratch(write.getBuf()));
+      bool meets = isa<SyncOp>(op);
       if ((reads && written) || (writes && read)) {
-        OpBuilder b(&op);
-        SyncOp::create(b, op.getLoc());
-        written = read = false;
+        OpBuilder b(op);
+        SyncOp::create(b, op->getLoc());
+        meets = true;
       }
-      read |= reads;
-      written |= writes;
-    }
+      read = (read && !meets) || reads;
+      written = (written && !meets) || writes;
+    });
   }
   void runOnOperation() override {
     getOperation().walk([](PutOp put) { fence(put); });
     getOperation().walk([](GetOp get) { fence(get); });
-    getOperation().walk([](OneWarpOp one) { follow(one); });
-    getOperation().walk([](PerWarpOp region) { synchronise(region); });
+    getOperation().walk([](RoleOp role) { follow(role); });
+    getOperation().walk([](RoleOp role) { synchronise(role); });
   }
 };
 } // namespace

@@ -14,16 +14,23 @@ namespace {
 struct PlaceRoles : tile::impl::PlaceRolesPassBase<PlaceRoles> {
   using PlaceRolesPassBase::PlaceRolesPassBase;
 
-  // The warp of a role with the fewest blocks of a triangular inverse to multiply.
-  static int64_t idlestWarp(RoleOp role) {
-    int64_t best = 0, least = INT64_MAX;
+  // What one warp does alone is for the one with the fewest blocks of a triangular inverse to multiply; what stands next
+  // to it, for the next: they run side by side.
+  static void placeOneWarps(RoleOp role) {
+    SmallVector<std::pair<int64_t, int64_t>> warps; // work, warp
     for (int64_t w = 0; w < intOf(role.getWarps()); ++w) {
       int64_t work = 0;
       role.walk([&](BlockMmaOp op) { work += w - int64_t(op.getI() + op.getJ()) >= 0; });
-      if (work < least)
-        best = w, least = work;
+      warps.push_back({work, w});
     }
-    return best;
+    llvm::sort(warps);
+    OpBuilder b(role);
+    role.walk([&](OneWarpOp op) {
+      size_t place = 0;
+      for (Operation *before = op->getPrevNode(); isa_and_nonnull<OneWarpOp>(before); before = before->getPrevNode())
+        ++place;
+      op->setAttr("warp", b.getI64IntegerAttr(warps[place % warps.size()].second));
+    });
   }
 
   LogicalResult place(KernelOp kernel) {
@@ -43,7 +50,7 @@ struct PlaceRoles : tile::impl::PlaceRolesPassBase<PlaceRoles> {
         role->setAttr("turn_barrier", b.getI64IntegerAttr(barrier));
         barrier += copies;
       }
-      role.walk([&](OneWarpOp op) { op->setAttr("warp", b.getI64IntegerAttr(idlestWarp(role))); });
+      placeOneWarps(role);
       warp += warps * copies;
       total += warps * copies * 32 * regs;
     }

@@ -68,7 +68,10 @@ struct PlanMemory : tile::impl::PlanMemoryPassBase<PlanMemory> {
   }
 
   // Copies that take turns move by their number: a ring at least as deep has a slot for each of them.
-  static LogicalResult checkTurns(RingOp ring) {
+  static LogicalResult checkDepth(RingOp ring) {
+    if (int64_t depth = intOf(ring.getDepth()); isa<RoleOp>(ring->getParentOp()) && depth < 2)
+      return ring.emitOpError("expected at least 2 slots of a ring that one role fills and stores from, got depth ")
+             << depth;
     for (Operation *user : ring->getUsers()) {
       auto loop = user->getParentOfType<scf::ForOp>();
       int64_t copies = copiesOf(user), depth = intOf(ring.getDepth());
@@ -87,7 +90,7 @@ struct PlanMemory : tile::impl::PlanMemoryPassBase<PlanMemory> {
     SmallVector<RingOp> rings;
     kernel.walk([&](RingOp r) { rings.push_back(r); });
     for (RingOp r : rings)
-      if (failed(checkTurns(r)))
+      if (failed(checkDepth(r)))
         return failure();
     for (RingOp r : rings) // tiles first: they need the coarsest alignment
       if (bufferAlignment(cast<BufType>(cast<RingType>(r.getRing().getType()).getSlot()[0])) > 16)

@@ -72,9 +72,6 @@ LogicalResult CopyInOp::verify() {
 LogicalResult CopyOutOp::verify() {
   return verifyCopy(*this, getView().getType(), getIndex(), getChunk(), getBuf().getType());
 }
-LogicalResult PrefetchOp::verify() {
-  return verifyCopy(*this, getView().getType(), getIndex(), getChunk(), cast<BufType>(getBuffer()));
-}
 
 static bool isMatrix(ViewType view, ValueRange index, FragType frag) {
   return view.getDims().size() == 4 && index.size() == 4 && !isOne(frag.getDims()[0]);

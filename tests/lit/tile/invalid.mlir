@@ -243,10 +243,11 @@ tile.template @no_chunk {
 
 // -----
 !view = !tile.view<[?, ?], bf16>
+!buf = !tile.buf<[64, 64], bf16>
 tile.template @rows_of_gates {
-  tile.proc @p(%v: !view, %i: i32, %c: !tile.chunk) {
+  tile.proc @p(%b: !buf, %v: !view, %i: i32, %c: !tile.chunk) {
     // expected-error @+1 {{expected a chunk of a view [tokens, heads, columns] at a head and a column, got 1 indices of '!tile.view<[?, ?], bf16>'}}
-    tile.prefetch %v[%i] at %c as !tile.buf<[64, 64], bf16> : !view
+    tile.copy_out %b to %v[%i] at %c : !buf to !view
     tile.yield
   }
 }

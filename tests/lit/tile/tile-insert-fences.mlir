@@ -1,17 +1,26 @@
 // Fences between generic writes and what products and bulk copies read; barriers between warps around scratch.
 // RUN: gdn-opt %S/../../../templates/forward.mlir --tile-pipeline="values=K=128,V=128" | FileCheck --check-prefixes=CHECK,MEET %s
 // RUN: gdn-opt %S/../../../templates/forward.mlir --tile-pipeline="values=K=128,V=128,aux=1" | FileCheck --check-prefixes=CHECK,ALONE %s
-// CHECK: %[[T:.*]] = tile.ring depth(3) {{.*}}zeroed} : <!tile.buf
-// Copies that take turns in a ring follow the warp that has waited for the slot. One copy has nobody to follow.
+// CHECK: %[[KQ:.*]] = tile.ring depth(3)
+// CHECK: %[[T:.*]] = tile.ring depth({{.*}}zeroed} : <!tile.buf
+// Warps that work side by side are not held up between.
 // CHECK: tile.one_warp
-// MEET: } {warp = 0 : i64}
+// CHECK: } {warp = 0 : i64}
+// CHECK-NEXT: tile.one_warp
+// Copies that take turns in a ring follow the warp that has waited for the slot. One copy has nobody to follow.
+// CHECK: } {warp = 1 : i64}
 // MEET-NEXT: tile.sync
-// ALONE-NOT: tile.sync
+// CHECK-NEXT: tile.get %[[KQ]]
+// A bulk copy into a slot needs no fence.
+// CHECK-NOT: tile.fence
+// CHECK: tile.copy_in
+// CHECK-NOT: tile.fence
 // What warps read of each other: rows that others may still read, unless the warps have met since; then rows that others have written.
-// CHECK: tile.put %[[T]]
+// MEET-NOT: tile.sync
 // ALONE: tile.sync
 // ALONE-NEXT: tile.solve_blocks
-// MEET-NOT: tile.sync
+// CHECK: tile.put %[[T]]
+// CHECK-NOT: tile.sync
 // CHECK: tile.write
 // CHECK: tile.sync
 // CHECK-NEXT: tile.block_mma
@@ -21,9 +30,6 @@
 // CHECK-NEXT: }
 // CHECK-NEXT: tile.fence
 // CHECK-NEXT: }
-// A bulk copy into a slot needs none.
-// CHECK: tile.copy_in
-// CHECK-NOT: tile.fence
 // CHECK: tile.write %{{.*}} lower
 // CHECK-NEXT: }
 // CHECK-NEXT: tile.fence
