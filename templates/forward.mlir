@@ -71,20 +71,30 @@ tile.template @forward {
   tile.let @states = V / (split * rows)      // state warpgroups in a block
   tile.let @near = tw eq f16 or io eq f16    // W and U hold a, P holds 1/a: fp16 has not the range of 2^-100
   tile.let @floor = near ? -8 : -100
+  tile.let @fine = io eq f16                 // A rounded to fp16 would be the largest error: the inverse takes it in two terms
   tile.require chunk mod 16 eq 0 else "the inverse works on 16x16 blocks"
 
   // t = (diag(1/beta) + strict_tril(A))^-1 by block diagonals: i is the blocks (w, w-i), warp w owns block row w.
   // With D the inverses of the diagonal blocks and E = -D A off the diagonal, t = (I + E + E^2 + E^3) D:
   // one exchange between warps, then products that depend on each other three deep.
-  tile.proc @inverse(%Ah: !sqh, %D: !blk, %t: !tb) {
+  tile.proc @inverse(%Ah: !sqh, %Al: !sqh, %D: !blk, %t: !tb) {
     %d = tile.scratch : !bb
     %e1 = tile.scratch : !bb
     %e2 = tile.scratch : !bb
     %Dh = tile.convert %D : !blk to !blkh
     %Nh = tile.neg %Dh : !blkh
-    %E1 = tile.block_mma %Nh at 0, %Ah at 1 : !blkh, !sqh           // own block row: in registers
-    %E2 = tile.block_mma %Nh at 0, %Ah at 2 : !blkh, !sqh
-    %E3 = tile.block_mma %Nh at 0, %Ah at 3 : !blkh, !sqh
+    %L1, %L2, %L3 = tile.if fine -> (!blk, !blk, !blk) {
+      %x1 = tile.block_mma %Nh at 0, %Al at 1 : !blkh, !sqh
+      %x2 = tile.block_mma %Nh at 0, %Al at 2 : !blkh, !sqh
+      %x3 = tile.block_mma %Nh at 0, %Al at 3 : !blkh, !sqh
+      tile.yield %x1, %x2, %x3 : !blk, !blk, !blk
+    } else {
+      %z = tile.fill 0.0 : !blk
+      tile.yield %z, %z, %z : !blk, !blk, !blk
+    }
+    %E1 = tile.block_mma %Nh at 0, %Ah at 1 into %L1 : !blkh, !sqh into !blk   // own block row: in registers
+    %E2 = tile.block_mma %Nh at 0, %Ah at 2 into %L2 : !blkh, !sqh into !blk
+    %E3 = tile.block_mma %Nh at 0, %Ah at 3 into %L3 : !blkh, !sqh into !blk
     %E1h = tile.convert %E1 : !blk to !blkh
     %E2h = tile.convert %E2 : !blk to !blkh
     tile.write %Dh to %d : !blkh to !bb
@@ -185,9 +195,15 @@ tile.template @forward {
           %kk = tile.wait %kk_ : !tile.pending<!sq>
           %A = tile.call @gate_left(%kk, %lt, %slow) : (!sq, !rowb, i1) -> !sq
           %Ah = tile.convert %A : !sq to !sqh
+          %Al = tile.if fine -> (!sqh) {
+            %Aw = tile.convert %Ah : !sqh to !sq
+            %rest = tile.sub %A, %Aw : !sq, !sq
+            %x = tile.convert %rest : !sq to !sqh
+            tile.yield %x : !sqh
+          } else { tile.yield %Ah : !sqh }
           %D = tile.solve_blocks %A over %betat : !sq, !rowb
           tile.put %t as (%tt) : !t {
-            tile.per_warp { tile.call @inverse(%Ah, %D, %tt) : (!sqh, !blk, !tb) -> () }
+            tile.per_warp { tile.call @inverse(%Ah, %Al, %D, %tt) : (!sqh, !sqh, !blk, !tb) -> () }
           }
 
           // Then P, with the gates of this copy's next chunk on their way.

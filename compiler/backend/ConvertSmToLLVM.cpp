@@ -116,8 +116,8 @@ Values Lowering::lower(SharedBaseOp op) {
   }
   Value pointer = LLVM::AddressOfOp::create(b, loc, LLVM::LLVMPointerType::get(b.getContext(), sharedSpace), name);
   Value address = LLVM::PtrToIntOp::create(b, loc, b.getI32Type(), pointer);
-  // Aligned already. But ptxas keeps the bare address of a symbol in a vector register, from where every descriptor of a
-  // product has to cross to a uniform one; a value that it computes stays uniform.
+  // Aligned already. But ptxas keeps the bare address of a symbol in a vector register, from where every descriptor of
+  // a product has to cross to a uniform one; a value that it computes stays uniform.
   Asm a = assembly();
   std::string result = a.out(b.getI32Type());
   return a.emit("and.b32 " + result + ", " + a.in(address) + ", -1024;", Effect::None);

@@ -20,8 +20,8 @@ void Lowering::writeRecord(int64_t word, ValueRange values) {
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPoint(writer.thenBlock()->getTerminator());
-    Value at =
-        add(add(sharedBase(), kernel->getAttrOfType<IntegerAttr>("records").getInt() + 4 * word), mul(warp, recordBytes));
+    Value at = add(add(sharedBase(), kernel->getAttrOfType<IntegerAttr>("records").getInt() + 4 * word),
+                   mul(warp, recordBytes));
     for (size_t i = 0; i < values.size(); i += 2)
       ::sm::StoreSharedOp::create(b, loc, values.slice(i, std::min<size_t>(2, values.size() - i)), add(at, 4 * i),
                                   false);

@@ -77,9 +77,9 @@ void Lowering::lowerLower(LowerOp op) {
 }
 
 // Two tokens a lane: a scan over the warp of their sums.
-// Two tokens a lane. What lies before a lane in its group of four, then what the groups before it add up to: shuffles that
-// wait for each other are two deep. Always added from the oldest on: the sums fall with the gates, and stay where they are
-// over zeros, to the bit.
+// Two tokens a lane. What lies before a lane in its group of four, then what the groups before it add up to: shuffles
+// that wait for each other are two deep. Always added from the oldest on: the sums fall with the gates, and stay where
+// they are over zeros, to the bit.
 void Lowering::lowerCumsum(CumsumOp op) {
   SmallVector<Value> &in = regs.at(op.getValue());
   auto plus = [&](Value x, Value y) -> Value { return arith::AddFOp::create(b, loc, x, y); };

@@ -166,8 +166,8 @@ private:
   }
   Value asFloat(Value x) { return mlir::arith::BitcastOp::create(b, loc, b.getF32Type(), x); }
 
-  // The thread's place in its role and in shared memory. Read afresh in each stretch of straight code: at 64 registers an address that LLVM
-  // keeps around the loop is a spill.
+  // The thread's place in its role and in shared memory. Read afresh in each stretch of straight code: at 64 registers
+  // an address that LLVM keeps around the loop is a spill.
   Value lane();
   Value warpInBlock();
   Value sharedBase();

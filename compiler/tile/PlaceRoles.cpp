@@ -14,8 +14,8 @@ namespace {
 struct PlaceRoles : tile::impl::PlaceRolesPassBase<PlaceRoles> {
   using PlaceRolesPassBase::PlaceRolesPassBase;
 
-  // What one warp does alone is for the one with the fewest blocks of a triangular inverse to multiply; what stands next
-  // to it, for the next: they run side by side.
+  // What one warp does alone is for the one with the fewest blocks of a triangular inverse to multiply; what stands
+  // next to it, for the next: they run side by side.
   static void placeOneWarps(RoleOp role) {
     SmallVector<std::pair<int64_t, int64_t>> warps; // work, warp
     for (int64_t w = 0; w < intOf(role.getWarps()); ++w) {

@@ -64,14 +64,6 @@ tile.kernel @narrow_copy(%b: !tile.buf<[64, 32], bf16>, %v: !tile.view<[?, ?, 64
 } {threads = 128 : i64, shared_bytes = 0 : i64, parameters = {chunk = 64 : i64}}
 
 // -----
-tile.kernel @f32_prefetch(%v: !tile.view<[?, ?, 64], f32>, %i: i32, %c: !tile.chunk) {
-  tile.role @r warps(4) registers(64) {
-    // expected-error @+1 {{'tile.prefetch' op expected a tile of 16-bit elements at least 64 columns wide}}
-    tile.prefetch %v[%i] at %c as !tile.buf<[64, 64], f32> : !tile.view<[?, ?, 64], f32>
-  } {first_warp = 0 : i64}
-} {threads = 128 : i64, shared_bytes = 0 : i64, parameters = {chunk = 64 : i64}}
-
-// -----
 tile.kernel @typed_view(%v: !tile.view<[?, ?], bf16>, %i: i32, %c: !tile.chunk) {
   tile.role @r warps(4) registers(64) {
     // expected-error @+1 {{'tile.load' op expected fp32 and a view of any element type, and 64 tokens of a row}}
@@ -124,6 +116,14 @@ tile.kernel @sum_over_columns(%x: !tile.frag<[1, 64], f32>) {
   tile.role @r warps(4) registers(64) {
     // expected-error @+1 {{expected 64 tokens over the lanes of a warp}}
     %y = tile.cumsum %x : !tile.frag<[1, 64], f32>
+  } {first_warp = 0 : i64}
+} {threads = 128 : i64, shared_bytes = 0 : i64, parameters = {chunk = 64 : i64}}
+
+// -----
+tile.kernel @narrow_beta(%x: !tile.frag<[64, 64], f32>, %beta: !tile.buf<[1, 64], bf16>) {
+  tile.role @r warps(4) registers(64) {
+    // expected-error @+1 {{expected fp32, and a row of fp32 for beta}}
+    %y = tile.solve_blocks %x over %beta : !tile.frag<[64, 64], f32>, !tile.buf<[1, 64], bf16>
   } {first_warp = 0 : i64}
 } {threads = 128 : i64, shared_bytes = 0 : i64, parameters = {chunk = 64 : i64}}
 

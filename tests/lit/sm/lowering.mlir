@@ -10,7 +10,8 @@ sm.kernel @ops(%map: !sm.map, %p: i64, %s: f32) attributes {threads = 256 : i64,
     {kind = "pointer", name = "g"}, {kind = "scalar", name = "scale"}]} {
   // CHECK-DAG: %[[ZERO:.*]] = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.ctaid.y"() : () -> i32
   // CHECK: %[[ADDRESS:.*]] = llvm.mlir.addressof @gdn_shared : !llvm.ptr<3>
-  // CHECK: %[[BASE:.*]] = llvm.ptrtoint %[[ADDRESS]] : !llvm.ptr<3> to i32
+  // CHECK: %[[SYMBOL:.*]] = llvm.ptrtoint %[[ADDRESS]] : !llvm.ptr<3> to i32
+  // CHECK: %[[BASE:.*]] = llvm.inline_asm "{{.*}}and.b32 $0, $1, -1024;", "=r,r" %[[SYMBOL]]
   %base = sm.shared_base
   // CHECK: "llvm.nvvm.read.ptx.sreg.tid.x"
   %thread = sm.thread : i32
