@@ -53,7 +53,7 @@ static ParseResult parseExprFrom(AsmParser &p, Attribute &e, int min) {
 
 static ParseResult parseExprAtom(AsmParser &p, Attribute &e) {
   MLIRContext *ctx = p.getContext();
-  int64_t value;
+  int64_t value = 0;
   if (OptionalParseResult r = p.parseOptionalInteger(value); r.has_value()) {
     e = IntegerAttr::get(IntegerType::get(ctx, 64), value);
     return *r;

@@ -98,11 +98,12 @@ Matrix substitute(const Matrix &a, const double *beta, Precision accumulator) {
 Matrix solveTile(const Matrix &a, const double *beta, const Rounding &r) {
   Matrix upper = substitute(part(a, 0, 0, half, half), beta, r.accumulator);
   Matrix lower = substitute(part(a, half, half, half, half), beta + half, r.accumulator);
-  Matrix corner = product(lower.rounded(r.merge), part(a, half, 0, half, half).rounded(r.merge), -1);
+  upper = upper.rounded(r.merge), lower = lower.rounded(r.merge);
+  Matrix corner = product(lower, part(a, half, 0, half, half).rounded(r.merge), -1);
   Matrix result(tile, tile);
   place(upper, result, 0, 0);
   place(lower, result, half, half);
-  place(product(corner.rounded(r.merge), upper.rounded(r.merge)).rounded(r.accumulator), result, half, 0);
+  place(product(corner.rounded(r.merge), upper).rounded(r.accumulator), result, half, 0);
   return result;
 }
 
@@ -111,7 +112,7 @@ Matrix solveTile(const Matrix &a, const double *beta, const Rounding &r) {
 Matrix inverse(const Matrix &a, const double *beta, const Rounding &r) {
   std::array<std::vector<Matrix>, tiles> e, sum; // e[d]: E; sum[d]: E + E^2 + E^3
   std::vector<Matrix> d, dh;
-  Matrix ah = a.rounded(r.merge), result(chunk, chunk);
+  Matrix ah = a.rounded(r.coupling), result(chunk, chunk);
   for (int i = 0; i < tiles; ++i) {
     d.push_back(solveTile(part(a, i * tile, i * tile, tile, tile), beta + i * tile, r));
     dh.push_back(d[i].rounded(r.merge));
@@ -219,8 +220,9 @@ void runChunk(const Problem &problem, int64_t first, int rows, uint32_t head, co
 
 Rounding Rounding::kernel(ElementType io, ElementType chain) {
   auto precision = [](ElementType type) { return type == ElementType::BF16 ? Precision::BF16 : Precision::F16; };
-  bool narrow = io == ElementType::F16 || chain == ElementType::F16; // fp16 has no room for 2^-100
-  return {Precision::F32, precision(io), precision(chain), Precision::F16, narrow ? -8.0 : -100.0, narrow};
+  bool narrow = io == ElementType::F16 || chain == ElementType::F16;             // fp16 has no room for 2^-100
+  Precision coupling = io == ElementType::F16 ? Precision::F32 : Precision::F16; // two fp16 terms are as good as fp32
+  return {Precision::F32, precision(io), precision(chain), Precision::F16, coupling, narrow ? -8.0 : -100.0, narrow};
 }
 
 Result chunkwise(const Problem &p, const Rounding &rounding) {

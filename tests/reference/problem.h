@@ -42,6 +42,7 @@ struct Rounding {
   Precision operand = Precision::F64;     // S, U and P as operands; the output
   Precision chain = Precision::F64;       // T and W
   Precision merge = Precision::F64;       // the operands of the block inverse
+  Precision coupling = Precision::F64;    // of these, A between diagonal tiles
   double floor = -100;                    // log2 below which a chunk's decay stays a gate on the products
   bool lateDecay = true;                  // U enters the state with what the floor left out
 
