@@ -3,24 +3,50 @@
 using namespace mlir;
 using namespace tile;
 
+// This thread's values of its warp's 16x16 diagonal block of A, and beta of that block. The warp picks at run time: a
+// code for each of them would not fit the instruction cache beside the rest.
+std::pair<SmallVector<Value>, SmallVector<Value>> Lowering::diagonalBlock(SolveBlocksOp op) {
+  Value w = warpInCopy(), l = lane();
+  SmallVector<Value> all = regs.at(op.getA()), a(all.end() - 8, all.end());
+  for (int64_t i = warps - 2; i >= 0; --i)
+    for (auto [e, v] : llvm::enumerate(a))
+      v = select(eq(w, i), all[8 * i + e], v);
+  Value at = add(addressOf(op.getBeta()), mul(andi(l, 3), stripBytes(op.getBeta().getType().dim(1))));
+  auto beta = ::sm::LoadSharedOp::create(b, loc, SmallVector<Type>(4, b.getF32Type()), add(at, shl(w, 4)));
+  Held &h = held[buffers.lookup(op.getBeta()).ring];
+  h.generic = true;
+  h.loaded.push_back(asInt(beta.getResult(3)));
+  return {a, beta.getValues()};
+}
+
+// Column `column` of the inverse of the 8x8 block that lies transposed at `from`, beta on its diagonal.
+SmallVector<Value> Lowering::substitute(Value from, Value column) {
+  SmallVector<Value> x;
+  for (int64_t i = 0; i < 8; ++i)
+    x.push_back(select(eq(column, i), f32(1), f32(0)));
+  auto contract = arith::FastMathFlags::contract;
+  for (int64_t k = 0; k < 8; ++k)
+    for (int64_t q = k / 4; q < 2; ++q) {
+      auto load =
+          ::sm::LoadSharedOp::create(b, loc, SmallVector<Type>(4, b.getF32Type()), add(from, k * solveColumn + 16 * q));
+      if (q == k / 4)
+        x[k] = arith::MulFOp::create(b, loc, x[k], load.getResult(k % 4), contract);
+      for (int64_t i = std::max(k + 1, 4 * q); i < 4 * q + 4; ++i) {
+        Value product = arith::MulFOp::create(b, loc, load.getResult(i % 4), x[k], contract);
+        x[i] = arith::SubFOp::create(b, loc, x[i], product, contract);
+      }
+    }
+  return x;
+}
+
 // M = diag(1/beta) + strictly lower A, this warp's 16x16 block of it as [[M11, 0], [M21, M22]]. D11 and D22, the
 // inverses of the 8x8 blocks, by substitution in fp32: a lane owns a column x of the inverse, x_k <- beta_k x_k, then
 // x_i <- x_i - A_ik x_k for i > k. Lanes 0-7 take D11, 8-15 D22; the upper half of the warp does the same work again
 // and writes the lower half of the rows. D21 = -D22 M21 D11 on the tensor cores in fp16.
 void Lowering::lowerSolveBlocks(SolveBlocksOp op) {
-  // The warp picks its block at run time: four copies of this code would not fit the instruction cache beside the rest.
   forgetLane();
   Value w = warpInCopy(), l = lane(), scratch = scratchAddress(w, 0);
-  SmallVector<Value> all = regs.at(op.getA()), a(all.end() - 8, all.end());
-  for (int64_t i = warps - 2; i >= 0; --i)
-    for (auto [e, v] : llvm::enumerate(a))
-      v = select(eq(w, i), all[8 * i + e], v);
-  auto type = cast<BufType>(op.getBeta().getType());
-  Value at = add(add(addressOf(op.getBeta()), mul(andi(l, 3), stripBytes(type.dim(1)))), shl(w, 4));
-  auto beta = ::sm::LoadSharedOp::create(b, loc, SmallVector<Type>(4, b.getF32Type()), at).getResults();
-  Held &h = held[buffers.lookup(op.getBeta()).ring];
-  h.generic = true;
-  h.loaded.push_back(asInt(beta.back()));
+  auto [a, beta] = diagonalBlock(op);
   Value diagonal = sub(shr(l, 2), shl(andi(l, 3), 1)); // row - first column of this thread's pair
   Value onFirst = eq(diagonal, 0), onSecond = eq(diagonal, 1);
   // Transposed, beta on the diagonal: what a step of the substitution reads is consecutive.
@@ -39,24 +65,10 @@ void Lowering::lowerSolveBlocks(SolveBlocksOp op) {
   l = lane();
   Value column = andi(l, 7), second = andi(shr(l, 3), 1), upper = shr(l, 4);
   Value from = add(scratch, mul(second, solveSecond));
-  SmallVector<Value> x;
-  for (int64_t i = 0; i < 8; ++i)
-    x.push_back(select(eq(column, i), f32(1), f32(0)));
-  auto contract = arith::FastMathFlags::contract;
-  for (int64_t k = 0; k < 8; ++k)
-    for (int64_t q = k / 4; q < 2; ++q) {
-      auto load =
-          ::sm::LoadSharedOp::create(b, loc, SmallVector<Type>(4, b.getF32Type()), add(from, k * solveColumn + 16 * q));
-      if (q == k / 4)
-        x[k] = arith::MulFOp::create(b, loc, x[k], load.getResult(k % 4), contract);
-      for (int64_t i = std::max(k + 1, 4 * q); i < 4 * q + 4; ++i) {
-        Value product = arith::MulFOp::create(b, loc, load.getResult(i % 4), x[k], contract);
-        x[i] = arith::SubFOp::create(b, loc, x[i], product, contract);
-      }
-    }
+  SmallVector<Value> x = substitute(from, column);
   // Rows 8 second + 4 upper + i: a half is swapped on every other four rows.
   Value isUpper = eq(upper, 1);
-  at = add(add(shl(second, 8), shl(upper, 7)), add(shl(xori(second, upper), 4), shl(column, 1)));
+  Value at = add(add(shl(second, 8), shl(upper, 7)), add(shl(xori(second, upper), 4), shl(column, 1)));
   at = add(scratch, add(at, solveInverse));
   for (int64_t i = 0; i < 4; ++i) {
     Value v = select(isUpper, x[4 + i], x[i]);

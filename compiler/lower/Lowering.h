@@ -125,6 +125,8 @@ private:
   void lowerLast(LastOp op);
   void lowerConvert(ConvertOp op);
   // Inverse.cpp
+  std::pair<llvm::SmallVector<mlir::Value>, llvm::SmallVector<mlir::Value>> diagonalBlock(SolveBlocksOp op);
+  llvm::SmallVector<mlir::Value> substitute(mlir::Value from, mlir::Value column);
   void lowerSolveBlocks(SolveBlocksOp op);
 
   // Fragments: registers a thread holds.

@@ -67,7 +67,8 @@ struct PlanMemory : tile::impl::PlanMemoryPassBase<PlanMemory> {
       s->setAttr("offset", b.getI64IntegerAttr(i * blockBytes));
   }
 
-  // Copies that take turns move by their number: a ring at least as deep has a slot for each of them.
+  // What a role keeps to itself is stored while the next slot is filled. Copies that take turns move by their number: a
+  // ring at least as deep has a slot for each of them.
   static LogicalResult checkDepth(RingOp ring) {
     if (int64_t depth = intOf(ring.getDepth()); isa<RoleOp>(ring->getParentOp()) && depth < 2)
       return ring.emitOpError("expected at least 2 slots of a ring that one role fills and stores from, got depth ")
