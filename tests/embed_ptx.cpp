@@ -1,10 +1,11 @@
 // Build tool: compiles CUDA C++ to PTX with NVRTC, opened at run time, and writes it as a C++ string literal.
-//   embed-ptx LIBNVRTC SOURCE.cu OUTPUT.inc ARCH
+//   embed-ptx LIBNVRTC SOURCE.cu OUTPUT.inc ARCH [OPTION of NVRTC]...
 #include <cstdio>
 #include <dlfcn.h>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <vector>
 
 namespace {
 
@@ -20,8 +21,8 @@ int fail(const std::string &message) {
 } // namespace
 
 int main(int count, char **arguments) {
-  if (count != 5)
-    return fail("expected LIBNVRTC SOURCE.cu OUTPUT.inc ARCH");
+  if (count < 5)
+    return fail("expected LIBNVRTC SOURCE.cu OUTPUT.inc ARCH [OPTION]...");
   void *library = dlopen(arguments[1], RTLD_NOW);
   if (!library)
     return fail(dlerror());
@@ -40,10 +41,11 @@ int main(int count, char **arguments) {
   source << std::ifstream(arguments[2]).rdbuf();
   void *program = nullptr;
   std::string arch = std::string("--gpu-architecture=") + arguments[4];
-  const char *options[] = {arch.c_str(), "--std=c++17"};
+  std::vector<const char *> options = {arch.c_str(), "--std=c++17"};
+  options.insert(options.end(), arguments + 5, arguments + count);
   if (create(&program, source.str().c_str(), arguments[2], 0, nullptr, nullptr))
     return fail("nvrtcCreateProgram failed");
-  if (compile(program, 2, options)) {
+  if (compile(program, static_cast<int>(options.size()), options.data())) {
     size_t size = 0;
     logSize(program, &size);
     std::string log(size, 0);

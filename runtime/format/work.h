@@ -1,0 +1,178 @@
+// How a call's work is cut: the contract between the planning kernel (templates/plan.cu), which fills the tables, the
+// kernels that draw from them, and the host, which gives the workspace they lie in. Plain C++ without a library: NVRTC
+// compiles it too.
+//
+// A *tile* is one V block of one v-head of one sequence. It is one item, or it is cut along its tokens into items that
+// hand the state on through memory. In order, an item
+//   1. takes a state: the caller's initial one, zeros, the identity, or that of a slot, once another item has stored
+//   it;
+//   2. makes `hops`: S <- M S + N, where M is matrix `segment` + i and N is slot `segment` + i, which then holds the
+//   result;
+//   3. runs `warm` chunks for the state alone: nothing of O is written;
+//   4. runs the rest of its chunks;
+//   5. stores the state: the caller's final one, a slot, a matrix, or nothing.
+// The state of a sequence after a segment is M S + N, S the state before it: N comes of the segment's chunks from
+// zeros, M from the identity with values that read as zeros.
+#pragma once
+
+#ifdef __CUDACC__
+#define GDN_BOTH __host__ __device__
+#else
+#define GDN_BOTH
+#endif
+
+namespace gdn::work {
+
+using Int = int;
+using Word = unsigned;
+
+// Where an item's state comes from or goes to, where it is not a slot.
+enum Place : Int {
+  Caller = -1,   // the caller's initial or final state
+  Zeros = -2,    // as a source
+  Identity = -3, // as a source
+  Nowhere = -4,  // as a destination
+};
+
+struct Item {
+  Int begin, end; // tokens of the packed axis; `warm` chunks count from `begin`
+  Int sequence;
+  Int head;      // v-head
+  Int column;    // first V column
+  Int warm;      // chunks
+  Int valueHead; // v-head that V is read of: `head`, or HV, which reads as zeros
+  Int hops;
+  Int segment;   // first slot and matrix of the hops
+  Int from;      // a slot, or a Place
+  Int fromCount; // of a slot: what its flags reach before it may be read: 1, or 2 where it holds N first and a state
+                 // then
+  Int to;        // a slot, or matrix m as matrixBase + m, or a Place
+  Int tail;      // work that hangs on the item, itself included, in sixteenths of a chunk
+  Int last;      // 0; -1 ends the work
+  Int unused[2];
+};
+static_assert(sizeof(Item) == 64, "a kernel reads it in four vectors");
+
+inline constexpr Int matrixBase = 1 << 20;
+inline constexpr Int maxHops = 32;
+inline constexpr Int flagRows = 4; // a flag for each 64 V rows of a slot, or columns of a matrix: V <= 256
+
+enum Mode : Word {
+  Natural = 0,
+  Planned = 1
+}; // Natural: item i is tile i, in the order of memory; the tables are not read
+
+// At the start of the workspace. The offsets are in bytes from there.
+struct Header {
+  Word mode;
+  Word early, late;           // items in each queue
+  Word earlyNext, lateNext;   // tickets, drawn by atomic operations
+  Word earlyItems, lateItems; // offsets of the tables
+  Word flags;                 // offset of Word [slots + matrices][flagRows]: how often these rows of a slot were stored
+  Word slots;                 // the matrices' flags begin at this row
+  Word unused[7];
+};
+static_assert(sizeof(Header) == 64);
+
+// What a plan may do.
+enum Flags : Word {
+  Warm = 1,      // warm-ups: |k| <= 1 and beta <= 2, so that what decays is gone
+  Fast = 2,      // what decays to e^-10 is gone, not only what decays to e^-16.7 < 2^-24
+  Invariant = 4, // a tile is cut at multiples of cutLength and nowhere else, whatever else the call holds
+};
+
+inline constexpr Int chunkTokens = 64;
+inline constexpr Int cutLength = 32;   // chunks
+inline constexpr Int longestWarm = 32; // chunks; heads that decay more slowly are cut by transition
+inline constexpr Int mostSegments = 2 + maxHops;
+
+// What a plan is made for, as far as the host knows it.
+struct Shape {
+  Int sequences, tokens, heads;  // N, T, HV
+  Int keyDim, valueDim, columns; // K, V, V columns of a tile
+  Int blocks;                    // that draw items, P
+  Word flags;
+
+  GDN_BOTH constexpr long long parts() const { return valueDim / columns; } // tiles of a v-head
+  GDN_BOTH constexpr long long tiles() const { return parts() * sequences * heads; }
+  GDN_BOTH constexpr bool hops() const {
+    return keyDim == valueDim && (keyDim == 64 || keyDim == 128);
+  } // there are transitions
+  GDN_BOTH constexpr bool invariant() const { return flags & Invariant; }
+};
+
+// Beyond so many tiles none is long enough to be worth a table of all. Not in invariant mode, whose cuts are no choice.
+GDN_BOTH constexpr long long mostTiles(const Shape &shape) { return 512ll * shape.blocks; }
+
+// Whether a plan could cut anything, by what the host knows: of a dense batch the `length` of its sequences, else 0.
+// Nothing is cut of many short tiles, nor where the blocks are as good as full anyway: within 4 % and a chunk and a
+// half.
+GDN_BOTH constexpr bool needsPlan(const Shape &shape, Int length) {
+  long long tiles = shape.tiles(), chunks = (length + chunkTokens - 1) / chunkTokens, blocks = shape.blocks;
+  if (shape.invariant() && (length == 0 || chunks > cutLength))
+    return true;
+  if (length == 0)
+    return tiles <= mostTiles(shape);
+  long long waves = (tiles + blocks - 1) / blocks;
+  return tiles < 16 * blocks && 100 * waves * chunks > 104 * tiles * chunks / blocks + 150;
+}
+
+// Where everything lies in the workspace: offsets in bytes. P, N, T, V and so on bound what a plan makes:
+//   - tiles longer than the mean of the blocks, of which there are fewer than P, are cut by transition or warm-up;
+//     others longer than a sixteenth of it, of which there are fewer than 16 P, by hand-over;
+//   - with 2 P middle segments the blocks have enough to do, and hand-overs are at most as many as cuts on a line that
+//     is as long as the blocks' time, in four slices of half of it at the finest (the planner makes fewer where tiles
+//     need slots of their own);
+//   - invariant mode cuts all, as often as the tokens allow.
+// A plan that would need more is not made.
+struct Layout {
+  long long items;    // capacity of the tables together
+  long long cutTiles; // that are not whole, and the items that they are cut into
+  long long cutItems;
+  long long longTiles;
+  long long slots, matrices; // the first slots belong to the matrices
+  // The planner's: which of its blocks are through; the rest is rewritten by each plan.
+  long long arrivals, table, flags, longs, places, cuts, owners, warm;
+  // The kernels': float [slots][V][K]; twice io [matrices][K][K].
+  long long slotValues, high, low;
+  long long bytes;
+
+  GDN_BOTH constexpr bool fits() const { return slots <= matrixBase && matrices <= matrixBase && longs < 1ll << 32; }
+};
+
+inline constexpr Int tileBytes = 64, longBytes = 16; // of the planner's records
+
+GDN_BOTH constexpr Layout layout(const Shape &shape, Int ioBytes) {
+  auto least = [](long long a, long long b) { return a < b ? a : b; };
+  long long blocks = shape.blocks, heads = shape.heads, parts = shape.parts(), tokens = shape.tokens;
+  bool invariant = shape.invariant();
+  long long cuts = invariant ? tokens / (cutLength * chunkTokens) * heads : 0;
+  Layout l{};
+  l.longTiles = invariant ? cuts : blocks;
+  l.cutTiles = least(shape.tiles(), 17 * blocks + cuts * parts);
+  l.cutItems = l.cutTiles + 24 * blocks + cuts * (3 * parts + flagRows);
+  l.items = (invariant ? shape.tiles() : least(shape.tiles(), mostTiles(shape))) + l.cutItems;
+  l.matrices = !shape.hops() ? 0 : invariant ? cuts : least(2 * blocks, tokens / 256 * heads);
+  l.slots = l.matrices + cuts + least(3 * blocks, (tokens + 127) / 128 * heads * parts);
+  long long end = sizeof(Header);
+  auto take = [&](long long bytes) {
+    long long at = end;
+    end = (end + bytes + 255) / 256 * 256;
+    return at;
+  };
+  l.arrivals = take(8);
+  l.table = take(l.items * sizeof(Item));
+  l.flags = take((l.slots + l.matrices) * flagRows * 4);
+  l.longs = take(l.longTiles * longBytes);
+  l.places = take(invariant ? 0 : l.longTiles * parts * 4);
+  l.cuts = take(l.cutTiles * tileBytes);
+  l.owners = take(l.cutItems * 4);
+  l.warm = take(shape.flags & Warm ? (tokens / chunkTokens + 1) * heads : 0);
+  l.slotValues = take(l.slots * shape.valueDim * shape.keyDim * 4);
+  l.high = take(l.matrices * shape.keyDim * shape.keyDim * ioBytes);
+  l.low = take(l.matrices * shape.keyDim * shape.keyDim * ioBytes);
+  l.bytes = end;
+  return l;
+}
+
+} // namespace gdn::work
