@@ -43,6 +43,7 @@
 !qv   = !tile.view<[?, ?, K], io>           // [tokens, heads, K]
 !vv   = !tile.view<[?, ?, V], io>
 !gv   = !tile.view<[?, ?], any>             // [tokens, v heads]
+!hv   = !tile.view<[?], any>                // [v heads]
 !sv   = !tile.view<[?, ?, V, K], any, unit v_first ? 3 : 2>   // [sequences, v heads, V, K]: which axis is contiguous
 !clk  = !tile.view<[?, 8], i64>             // [blocks, clock stamps]
 !work = !tile.items<split, V / split>       // tokens, sequence, k head, v head, first V column
@@ -129,8 +130,58 @@ tile.template @forward {
     tile.yield %y : !sq
   }
 
+  // Log decay (log2) and beta from what the caller gave instead, by the bits of `options`: g is 1 the decay itself,
+  // 2 the input of -exp(A_log) softplus(g + dt_bias); beta is 4 logits of a sigmoid, 8 to be doubled.
+  tile.proc @as_given(%g: !row, %beta: !row, %options: i32, %A_log: !hv, %dt_bias: !hv, %vh: i32, %here: !tile.chunk) {
+    %log2e = tile.fill 1.44269504 : !row
+    %zero = tile.value 0 : i32
+    %is_decay = tile.value 1 : i32
+    %is_raw = tile.value 2 : i32
+    %is_logit = tile.value 4 : i32
+    %is_half = tile.value 8 : i32
+    %o1 = arith.andi %options, %is_decay : i32
+    %o2 = arith.andi %options, %is_raw : i32
+    %o4 = arith.andi %options, %is_logit : i32
+    %o8 = arith.andi %options, %is_half : i32
+    %decay = arith.cmpi ne, %o1, %zero : i32
+    %raw = arith.cmpi ne, %o2, %zero : i32
+    %logit = arith.cmpi ne, %o4, %zero : i32
+    %half = arith.cmpi ne, %o8, %zero : i32
+    %g0 = scf.if %decay -> (!row) {
+      %x = tile.log2 %g : !row
+      scf.yield %x : !row
+    } else {
+      %x = tile.mul %g, %log2e : !row, !row
+      scf.yield %x : !row
+    }
+    %g1 = scf.if %raw -> (!row) {
+      %A = tile.load %A_log[%vh] : !hv to !one
+      %dt = tile.load %dt_bias[%vh] : !hv to !one
+      %log2e1 = tile.fill 1.44269504 : !one
+      %x = tile.add %g, %dt : !row, !one
+      %x2 = tile.mul %x, %log2e1 : !row, !one
+      %sp = tile.softplus %x2 : !row
+      %A2 = tile.mul %A, %log2e1 : !one, !one
+      %rate = tile.exp2 %A2 : !one
+      %fall = tile.neg %rate : !one
+      %y = tile.mul %sp, %fall : !row, !one
+      scf.yield %y : !row
+    } else { scf.yield %g0 : !row }
+    %b0 = scf.if %logit -> (!row) {
+      %x = tile.sigmoid %beta : !row
+      scf.yield %x : !row
+    } else { scf.yield %beta : !row }
+    %b1 = scf.if %half -> (!row) {
+      %x = tile.add %b0, %b0 : !row, !row
+      scf.yield %x : !row
+    } else { scf.yield %b0 : !row }
+    %g_out = tile.pad %g1 past %here : !row                         // the rows past a sequence's end were read as zeros
+    %b_out = tile.pad %b1 past %here : !row
+    tile.yield %g_out, %b_out : !row, !row
+  }
+
   tile.kernel @main(%q_in: !qv, %k_in: !qv, %v_in: !vv, %g_in: !gv, %beta_in: !gv, %s_in: !sv, %o_out: !vv, %s_out: !sv,
-                    %clocks: !clk, %scale: f32, %items: !work) {
+                    %A_log: !hv, %dt_bias: !hv, %clocks: !clk, %scale: f32, %options: i32, %items: !work) {
     %kq = tile.ring depth(kq_depth) : !kq
     %v = tile.ring depth(v_depth) : !v
     %gates = tile.ring depth(t_depth) : !gates
@@ -154,7 +205,15 @@ tile.template @forward {
           %here = tile.chunk %span[%c]
           // Two warps side by side: the gates, and the loads.
           tile.one_warp {
-            %g2 = tile.mul %g, %log2e : !row, !row
+            %plain = arith.cmpi eq, %options, %c0 : i32
+            %g2, %beta2 = scf.if %plain -> (!row, !row) {
+              %x = tile.mul %g, %log2e : !row, !row
+              scf.yield %x, %beta : !row, !row
+            } else {
+              %x, %y = tile.call @as_given(%g, %beta, %options, %A_log, %dt_bias, %vh, %here)
+                : (!row, !row, i32, !hv, !hv, i32, !tile.chunk) -> (!row, !row)
+              scf.yield %x, %y : !row, !row
+            }
             %G = tile.cumsum %g2 : !row
             %GC = tile.last %G : !row
             %la0 = tile.sub %GC, %G : !one, !row
@@ -174,7 +233,7 @@ tile.template @forward {
               tile.write %sgam to %sgt : !row to !rowb
               tile.write %ia to %iat : !row to !rowb
               tile.write %left to %lt : !row to !rowb
-              tile.write %beta to %betat : !row to !rowb
+              tile.write %beta2 to %betat : !row to !rowb
             }
           }
           tile.one_warp {

@@ -81,7 +81,9 @@ Value Lowering::scalar(Value v) {
 Value Lowering::computeScalar(Value v) {
   if (auto it = regs.find(v); it != regs.end()) {
     // A loop's variable is opaque: LLVM would keep what is computed from it in variables of their own.
-    bool variable = isa<BlockArgument>(v) && isa<scf::ForOp>(v.getParentBlock()->getParentOp());
+    // So is an option of the launch: what it decides would stay in a predicate.
+    Operation *owner = isa<BlockArgument>(v) ? v.getParentBlock()->getParentOp() : nullptr;
+    bool variable = isa_and_nonnull<scf::ForOp>(owner) || (isa_and_nonnull<KernelOp>(owner) && v.getType().isInteger());
     return variable ? Value(::sm::OpaqueOp::create(b, loc, it->second[0])) : it->second[0];
   }
   if (auto it = fields.find(v); it != fields.end())
@@ -350,10 +352,11 @@ LogicalResult Lowering::lowerOp(Operation &op) {
       .Case([&](BlockMmaOp o) { return lowerBlockMma(o), success(); })
       .Case([&](SolveBlocksOp o) { return lowerSolveBlocks(o), success(); })
       .Case([&](LowerOp o) { return lowerLower(o), success(); })
+      .Case([&](PadOp o) { return lowerPad(o), success(); })
       .Case([&](CumsumOp o) { return lowerCumsum(o), success(); })
       .Case([&](LastOp o) { return lowerLast(o), success(); })
       .Case([&](ConvertOp o) { return lowerConvert(o), success(); })
-      .Case<AddOp, SubFOp, MulOp, NegOp, Exp2Op, ScaleOp, AtLeastOp, FillOp, UndefOp>(
+      .Case<AddOp, SubFOp, MulOp, NegOp, Exp2Op, SigmoidOp, SoftplusOp, Log2Op, ScaleOp, AtLeastOp, FillOp, UndefOp>(
           [&](auto o) { return lowerElementwise(*o); })
       .Case<ChunksOp, ChunkOp>([](auto) { return success(); }) // computed where they are used
       .Default([&](Operation *o) -> LogicalResult {

@@ -41,6 +41,12 @@ LogicalResult Lowering::lowerElementwise(Operation &op) {
       out.push_back(arith::MulFOp::create(b, loc, operand(0, r), operand(1, r), contract));
     else if (isa<Exp2Op>(op))
       out.push_back(::sm::Ex2Op::create(b, loc, operand(0, r)));
+    else if (isa<SigmoidOp>(op))
+      out.push_back(sigmoid(operand(0, r)));
+    else if (isa<SoftplusOp>(op))
+      out.push_back(softplus(operand(0, r)));
+    else if (isa<Log2Op>(op))
+      out.push_back(log2(operand(0, r)));
     else if (isa<ScaleOp>(op))
       out.push_back(arith::MulFOp::create(b, loc, operand(0, r), scalar(op.getOperand(1)), contract));
     else if (auto bound = dyn_cast<AtLeastOp>(op))
@@ -76,7 +82,14 @@ void Lowering::lowerLower(LowerOp op) {
   regs[op.getResult()] = out;
 }
 
-// Two tokens a lane: a scan over the warp of their sums.
+void Lowering::lowerPad(PadOp op) {
+  SmallVector<Value> out = regs.at(op.getValue());
+  Value rows = rowsOf(op.getChunk()).second, token = shl(lane(), 1);
+  for (auto [e, v] : llvm::enumerate(out))
+    v = select(cmp(arith::CmpIPredicate::slt, add(token, e), rows), v, f32(0));
+  regs[op.getResult()] = out;
+}
+
 // Two tokens a lane. What lies before a lane in its group of four, then what the groups before it add up to: shuffles
 // that wait for each other are two deep. Always added from the oldest on: the sums fall with the gates, and stay where
 // they are over zeros, to the bit.

@@ -79,7 +79,20 @@ Value Lowering::widen(Value bits, Value element, bool high) {
 }
 
 void Lowering::lowerLoad(LoadOp op) {
-  regs[op.getFrag()] = cast<FragType>(op.getType()).dim(0) == 1 ? loadRow(op) : loadMatrix(op);
+  auto type = cast<FragType>(op.getType());
+  regs[op.getFrag()] = type.dim(0) > 1 ? loadMatrix(op) : type.dim(1) > 1 ? loadRow(op) : loadElement(op);
+}
+
+SmallVector<Value> Lowering::loadElement(LoadOp op) {
+  ViewRef &view = views.at(op.getView());
+  return ifWide(op.getView(), {b.getF32Type()}, [&](bool full) {
+    Value there = cmp(arith::CmpIPredicate::ne, view.pointer, i64(0));
+    Value at = elementAddress(op.getView(), flat(op.getIndex()), {}, full ? 4 : 2);
+    Value v =
+        ::sm::LoadGlobalOp::create(b, loc, TypeRange{full ? Type(b.getF32Type()) : b.getI32Type()}, at, there, !full)
+            .getResult(0);
+    return SmallVector<Value>{full ? v : widen(v, view.element, false)};
+  });
 }
 
 // The one warp that works with a value, if there is one; also after a turn of a loop.

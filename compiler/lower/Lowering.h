@@ -106,6 +106,7 @@ private:
   SmallVector<Value> coordinates(Value column, Value head, Value chunk);
   Value elementAddress(Value view, ValueRange index, llvm::ArrayRef<Value> inner, int64_t bytes);
   SmallVector<Value> loadRow(LoadOp op);
+  SmallVector<Value> loadElement(LoadOp op);
   SmallVector<Value> loadMatrix(LoadOp op);
   void forEachAddress(Value view, ValueRange index, FragType type, int64_t bytes, bool pairs,
                       llvm::function_ref<void(int64_t r, Value at)> visit);
@@ -121,9 +122,15 @@ private:
   // Elementwise.cpp
   LogicalResult lowerElementwise(Operation &op);
   void lowerLower(LowerOp op);
+  void lowerPad(PadOp op);
   void lowerCumsum(CumsumOp op);
   void lowerLast(LastOp op);
   void lowerConvert(ConvertOp op);
+  // Functions.cpp
+  Value sigmoid(Value x);
+  Value softplus(Value x);
+  Value log2(Value x);
+  Value log2OnePlus(Value x);
   // Inverse.cpp
   std::pair<llvm::SmallVector<mlir::Value>, llvm::SmallVector<mlir::Value>> diagonalBlock(SolveBlocksOp op);
   llvm::SmallVector<mlir::Value> substitute(mlir::Value from, mlir::Value column);

@@ -15,7 +15,7 @@ bool isF32(Value v) { return cast<FragType>(v.getType()).getElement().isF32(); }
 
 bool canLoad(FragType frag, ViewType view) {
   return frag.getElement().isF32() && isa<AnyFloatType>(view.getElement()) &&
-         (frag.dim(0) > 1 || frag.dim(1) == lanesWide);
+         (frag.dim(0) > 1 || frag.dim(1) == lanesWide || frag.dim(1) == 1);
 }
 bool canWrite(FragType frag, BufType buf) {
   if (isRowBuffer(buf))
@@ -37,7 +37,7 @@ bool keepsHalves(ConvertOp op) {
 const char *reason(Operation &op, bool perWarp) {
   auto unless = [](bool fine, const char *text) { return fine ? nullptr : text; };
   const char *copies = "expected a tile of 16-bit elements at least 64 columns wide";
-  const char *global = "expected fp32 and a view of any element type, and 64 tokens of a row";
+  const char *global = "expected fp32 and a view of any element type, and 64 tokens of a row, or one element";
   return llvm::TypeSwitch<Operation *, const char *>(&op)
       .Case([&](CopyInOp o) { return unless(isSharedTile(o.getBuf().getType()), copies); })
       .Case([&](CopyOutOp o) { return unless(isSharedTile(o.getBuf().getType()), copies); })
@@ -58,11 +58,16 @@ const char *reason(Operation &op, bool perWarp) {
         FragType t = o.getValue().getType();
         return unless(t.getLanes() && t.dim(1) == lanesWide, "expected 64 tokens over the lanes of a warp");
       })
+      .Case([&](PadOp o) {
+        FragType t = o.getValue().getType();
+        return unless(isF32(o.getValue()) && t.getLanes() && t.dim(1) == lanesWide,
+                      "expected 64 tokens over the lanes of a warp");
+      })
       .Case([&](SolveBlocksOp o) {
         return unless(isF32(o.getA()) && isF32Row(o.getBeta().getType()), "expected fp32, and a row of fp32 for beta");
       })
       .Case<BlockMmaOp, WriteBlocksOp>([&](auto) { return unless(perWarp, "expected tile.per_warp around it"); })
-      .Case<AddOp, SubFOp, MulOp, Exp2Op, ScaleOp, AtLeastOp, LowerOp>(
+      .Case<AddOp, SubFOp, MulOp, Exp2Op, SigmoidOp, SoftplusOp, Log2Op, ScaleOp, AtLeastOp, LowerOp>(
           [&](auto o) { return unless(isF32(o->getOperand(0)), "expected fp32"); })
       .Default(nullptr);
 }

@@ -18,7 +18,8 @@ bool isRow(Value v) {
   return f && f.getDims().size() == 2 && f.dim(0) == 1 && f.dim(1) > 1;
 }
 bool isElementwise(Operation *op) {
-  return isa<AddOp, SubFOp, MulOp, NegOp, Exp2Op, ScaleOp, AtLeastOp, CumsumOp, LowerOp>(op);
+  return isa<AddOp, SubFOp, MulOp, NegOp, Exp2Op, SigmoidOp, SoftplusOp, Log2Op, ScaleOp, AtLeastOp, PadOp, CumsumOp,
+             LowerOp>(op);
 }
 
 struct AssignLayouts : tile::impl::AssignLayoutsPassBase<AssignLayouts> {

@@ -44,7 +44,7 @@ static Type parameterType(StringRef kind, StringRef name, MLIRContext *context) 
       .Case("map", MapType::get(context))
       .Cases({"pointer", "stride"}, longWord)
       .Case("element", word)
-      .Case("scalar", b.getF32Type())
+      .Case("scalar", name == "options" ? word : b.getF32Type())
       .Case("batch", field)
       .Default(Type());
 }

@@ -80,10 +80,13 @@ LogicalResult LoadOp::verify() {
   ViewType view = getView().getType();
   FragType frag = getFrag().getType();
   bool row = view.getDims().size() == 2 && getIndex().size() == 1 && isOne(frag.getDims()[0]);
-  if (getChunk() ? row : isMatrix(view, getIndex(), frag))
+  bool one =
+      view.getDims().size() == 1 && getIndex().size() == 1 && isOne(frag.getDims()[0]) && isOne(frag.getDims()[1]);
+  if (getChunk() ? row : one || isMatrix(view, getIndex(), frag))
     return success();
   return emitOpError(
-             "expected a chunk's row [1, n] of a view [tokens, heads], or a matrix of a view with four axes, got ")
+             "expected a chunk's row [1, n] of a view [tokens, heads], a matrix of a view with four axes, or an "
+             "element [1, 1] of a view with one, got ")
          << frag << " at " << getIndex().size() << " indices of " << view;
 }
 LogicalResult StoreOp::verify() {
@@ -103,4 +106,5 @@ static LogicalResult verifyRow(Operation *op, FragType frag) {
   return isOne(frag.getDims()[0]) ? success() : op->emitOpError("expected a row [1, n], got ") << frag;
 }
 LogicalResult CumsumOp::verify() { return verifyRow(*this, getValue().getType()); }
+LogicalResult PadOp::verify() { return verifyRow(*this, getValue().getType()); }
 LogicalResult LastOp::verify() { return verifyRow(*this, getValue().getType()); }

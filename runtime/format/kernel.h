@@ -19,7 +19,7 @@ struct KernelParam {
                  // not written
     Stride = 2,  // 8 bytes: stride of axis `axis` of view `name`, in elements; an axis without one must have stride 1
     Element = 3, // 4 bytes: ElementType of view `name`; gates and states without one must be fp32
-    Scalar = 4,  // 4 bytes, fp32: `name`
+    Scalar = 4,  // 4 bytes, by `name`: `scale`, fp32, or `options`, bits of InputOption
     Batch = 5,   // a field of the packed batch, by `name`:
                  //   cu_seqlens  8 bytes: device address of sequences + 1 offsets; 0 for a dense batch
                  //   cu_wide     4 bytes: 1 where the offsets are int64, 0 where they are int32
@@ -49,6 +49,14 @@ struct KernelParam {
     return kind == Kind::Map ? 128 : (kind == Kind::Pointer || kind == Kind::Stride || name == "cu_seqlens") ? 8 : 4;
   }
   uint32_t alignment() const { return kind == Kind::Map ? 64 : size(); }
+};
+
+// What g and beta hold instead of log decays and write strengths: bits that the templates know by their numbers.
+enum InputOption : uint32_t {
+  DecayGiven = 1, // g is the decay itself
+  GateRaw = 2,    // g is the input of -exp(A_log) softplus(g + dt_bias)
+  BetaLogits = 4, // beta is logits of a sigmoid
+  BetaDoubled = 8,
 };
 
 // What selects a kernel among those of a bundle. Head counts, lengths, strides, scale and state dtype are run-time

@@ -45,13 +45,14 @@ gdn_status launch(const LoadableKernel &chosen, const Problem &problem, const Dr
   return driver.check(result, ("cuLaunchKernel of '" + kernel.entry + "'").c_str());
 }
 
-gdn_status forward(gdn_bundle *bundle, const gdn_forward_args *args) {
+gdn_status forward(gdn_bundle *bundle, const gdn_forward_args *given) {
   GDN_TRY(checkBundle(bundle));
+  gdn_forward_args args;
+  GDN_TRY(readArgs(given, args));
   Problem problem;
   GDN_TRY(readShape(args, problem.shape));
-  GDN_TRY(
-      checkWorkspace(*bundle, *args, problem.shape)); // first what the bundle lacks, then what is wrong with tensors
-  GDN_TRY(readTensors(*args, problem));
+  GDN_TRY(checkWorkspace(*bundle, args, problem.shape)); // first what the bundle lacks, then what is wrong with tensors
+  GDN_TRY(readTensors(args, problem));
   if (problem.empty())
     return GDN_OK;
   const Driver *driver;
@@ -59,11 +60,11 @@ gdn_status forward(gdn_bundle *bundle, const gdn_forward_args *args) {
   CUdevice ordinal;
   GDN_TRY(driver->currentDevice(ordinal));
   const Device &device = driver->devices[static_cast<size_t>(ordinal)];
-  GDN_TRY(checkProfile(*args, device));
+  GDN_TRY(checkProfile(args, device));
   LoadableKernel *kernel;
   GDN_TRY(selectKernel(*bundle, problem.shape, device, kernel));
   GDN_TRY(kernel->prepare(*driver, ordinal));
-  return launch(*kernel, problem, *driver, device, args->stream);
+  return launch(*kernel, problem, *driver, device, args.stream);
 }
 
 } // namespace
@@ -74,8 +75,10 @@ gdn_status gdn_forward_workspace_size(const gdn_bundle *bundle, const gdn_forwar
     GDN_TRY(gdn::checkBundle(bundle));
     if (!bytes)
       return gdn::fail(GDN_INVALID_ARGUMENT, "bytes: expected an address, got NULL");
+    gdn_forward_args read;
+    GDN_TRY(gdn::readArgs(args, read));
     gdn::Shape shape;
-    GDN_TRY(gdn::readShape(args, shape));
+    GDN_TRY(gdn::readShape(read, shape));
     return gdn::workspaceBytes(*bundle, shape, *bytes);
   });
 }

@@ -9,6 +9,8 @@ using Kind = KernelParam::Kind;
 constexpr std::array<const char *, 7> batchNames = {"cu_seqlens", "cu_wide", "sequences", "length",
                                                     "tokens",     "heads",   "ratio"};
 
+constexpr std::array<const char *, 2> scalarNames = {"scale", "options"};
+
 template <size_t N> bool find(const std::array<const char *, N> &names, const std::string &name, uint8_t &index) {
   auto it = std::find(names.begin(), names.end(), name);
   index = static_cast<uint8_t>(it - names.begin());
@@ -23,6 +25,8 @@ int stridedAxes(ViewId id) {
   case ViewId::Clocks:
     return 1;
   case ViewId::Workspace:
+  case ViewId::ALog:
+  case ViewId::DtBias:
     return 0;
   default:
     return 2;
@@ -43,8 +47,9 @@ bool asksFor(const Kernel &kernel, Kind kind, const std::string &name, int axis 
 
 // What a kernel takes for granted of a view to which it has a pointer.
 void resolvePointer(const Kernel &kernel, const KernelParam &param, ViewId id, PlanParam &out) {
-  bool gateOrState = id == ViewId::G || id == ViewId::Beta || id == ViewId::StateIn || id == ViewId::StateOut;
-  out.onlyF32 = gateOrState && !asksFor(kernel, Kind::Element, param.name);
+  bool anyElement = id == ViewId::G || id == ViewId::Beta || id == ViewId::StateIn || id == ViewId::StateOut ||
+                    id == ViewId::ALog || id == ViewId::DtBias;
+  out.onlyF32 = anyElement && !asksFor(kernel, Kind::Element, param.name);
   for (int axis = 0; axis < stridedAxes(id); ++axis)
     if (!asksFor(kernel, Kind::Stride, param.name, axis))
       out.unitAxes = static_cast<uint8_t>(out.unitAxes | 1 << axis);
@@ -66,7 +71,7 @@ gdn_status checkPointer(const PlanParam &param, const View &view) {
 
 bool resolve(const Kernel &kernel, const KernelParam &param, PlanParam &out) {
   if (param.kind == Kind::Scalar)
-    return param.name == "scale";
+    return find(scalarNames, param.name, out.source);
   if (param.kind == Kind::Batch)
     return find(batchNames, param.name, out.source);
   if (!find(viewNames, param.name, out.source))
@@ -153,11 +158,16 @@ gdn_status makePlan(const Kernel &kernel, LaunchPlan &plan) {
     resolved.offset = static_cast<uint16_t>(end);
     end += param.size();
     plan.params.push_back(resolved);
+    plan.takesOptions |=
+        param.kind == Kind::Scalar && static_cast<ScalarField>(resolved.source) == ScalarField::Options;
   }
   return GDN_OK;
 }
 
 gdn_status fillParams(const LaunchPlan &plan, const Problem &problem, const Driver &driver, ParamBuffer &out) {
+  if (problem.options && !plan.takesOptions)
+    return fail(GDN_UNSUPPORTED, "flags and a_log: expected log decays and write strengths, which the kernel takes "
+                                 "alone, got others");
   void **pointer = out.pointers;
   for (const PlanParam &param : plan.params) {
     char *slot = out.bytes + param.offset;
@@ -178,7 +188,10 @@ gdn_status fillParams(const LaunchPlan &plan, const Problem &problem, const Driv
       value = static_cast<uint64_t>(problem.views[param.source].element);
       break;
     case Kind::Scalar:
-      std::memcpy(&value, &problem.scale, sizeof problem.scale);
+      if (static_cast<ScalarField>(param.source) == ScalarField::Scale)
+        std::memcpy(&value, &problem.scale, sizeof problem.scale);
+      else
+        value = problem.options;
       break;
     case Kind::Batch:
       value = batchValue(static_cast<BatchField>(param.source), problem);

@@ -5,11 +5,12 @@
 
 namespace gdn {
 
+enum class ScalarField : uint8_t { Scale, Options };
 enum class BatchField : uint8_t { Offsets, Wide, Sequences, Length, Tokens, Heads, Ratio };
 
 struct PlanParam {
   KernelParam::Kind kind;
-  uint8_t source = 0; // ViewId or BatchField
+  uint8_t source = 0; // ViewId, BatchField or ScalarField
   uint8_t axis = 0;
   uint8_t bytes = 0;
   // Of a Pointer: what its view must be, since the kernel does not ask for it.
@@ -21,6 +22,7 @@ struct PlanParam {
 
 struct LaunchPlan {
   std::vector<PlanParam> params;
+  bool takesOptions = false;
 };
 
 // Fails where a kernel takes what this version of the library cannot give.

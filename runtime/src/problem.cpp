@@ -1,6 +1,7 @@
 #include "problem.h"
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 
 namespace gdn {
 namespace {
@@ -8,6 +9,8 @@ namespace {
 constexpr int64_t maxRows = (int64_t(1) << 31) - (int64_t(1) << 16); // kernels number rows in int32, chunks added
 constexpr int64_t maxDim = 1 << 16;
 constexpr int64_t strideBytesEnd = int64_t(1) << 40; // of a tensor map
+
+constexpr uint32_t knownFlags = GDN_BETA_LOGITS | GDN_BETA_DOUBLED | GDN_G_IS_DECAY;
 
 int64_t bytesOf(ElementType type) { return type == ElementType::F32 ? 4 : 2; }
 
@@ -182,17 +185,6 @@ gdn_status readOffsets(const gdn_forward_args &args, Problem &problem) {
   return checkAddress("cu_seqlens", "", args.cu_seqlens, problem.wideOffsets ? 8 : 4);
 }
 
-// Callers of later versions may set only what this version knows.
-gdn_status checkArgs(const gdn_forward_args *args) {
-  GDN_TRY(checkSized("args", args));
-  const char *bytes = reinterpret_cast<const char *>(args);
-  for (size_t i = sizeof *args; i < args->struct_size; ++i)
-    if (bytes[i] != 0)
-      return fail(GDN_INVALID_ARGUMENT, "args.struct_size: expected %zu or zeros behind, got %zu with byte %zu set",
-                  sizeof *args, args->struct_size, i);
-  return GDN_OK;
-}
-
 gdn_status readSequences(const gdn_forward_args &args, Shape &shape) {
   if (args.cu_seqlens) {
     GDN_TRY(checkRange("batch of packed sequences", args.batch, 1, 1));
@@ -207,36 +199,76 @@ gdn_status readSequences(const gdn_forward_args &args, Shape &shape) {
   return GDN_OK;
 }
 
+// One value a v-head.
+gdn_status readHeadValues(const char *name, const gdn_head_values &values, View &view) {
+  if (!values.data)
+    return GDN_OK;
+  if (values.dtype < GDN_F32 || values.dtype > GDN_F16)
+    return wrongDtype(name, ".dtype", "GDN_F32, GDN_BF16 or GDN_F16", values.dtype);
+  view.data = const_cast<void *>(values.data); // no kernel writes to it
+  view.element = static_cast<ElementType>(values.dtype);
+  return checkAddress(name, ".data", values.data, bytesOf(view.element));
+}
+
+// What g and beta hold.
+gdn_status readOptions(const gdn_forward_args &args, Problem &problem) {
+  bool raw = args.a_log.data != nullptr, decay = args.flags & GDN_G_IS_DECAY;
+  if (raw && decay)
+    return fail(GDN_INVALID_ARGUMENT, "a_log: expected NULL with GDN_G_IS_DECAY, got %p", args.a_log.data);
+  if (!raw && args.dt_bias.data)
+    return fail(GDN_INVALID_ARGUMENT, "dt_bias: expected NULL without a_log, got %p", args.dt_bias.data);
+  GDN_TRY(readHeadValues("a_log", args.a_log, problem[ViewId::ALog]));
+  GDN_TRY(readHeadValues("dt_bias", args.dt_bias, problem[ViewId::DtBias]));
+  problem.options = (decay ? DecayGiven : 0u) | (raw ? GateRaw : 0u) |
+                    (args.flags & GDN_BETA_LOGITS ? BetaLogits : 0u) |
+                    (args.flags & GDN_BETA_DOUBLED ? BetaDoubled : 0u);
+  return GDN_OK;
+}
+
 } // namespace
 
-gdn_status readShape(const gdn_forward_args *args, Shape &shape) {
-  GDN_TRY(checkArgs(args));
-  GDN_TRY(checkRange("batch", args->batch, 0, maxRows));
-  GDN_TRY(checkRange("tokens", args->tokens, 0, maxRows));
-  GDN_TRY(checkRange("batch * tokens", args->batch * args->tokens, 0, maxRows));
-  GDN_TRY(checkRange("heads", args->heads, 1, maxDim));
-  GDN_TRY(checkRange("heads_v", args->heads_v, 1, maxDim));
-  if (args->heads_v % args->heads != 0)
+// Callers of later versions may set only what this version knows.
+gdn_status readArgs(const gdn_forward_args *given, gdn_forward_args &args) {
+  constexpr size_t first = offsetof(gdn_forward_args, stream) + sizeof args.stream; // of version 0.1.0
+  GDN_TRY(checkSized("args", given, first));
+  const char *bytes = reinterpret_cast<const char *>(given);
+  for (size_t i = sizeof args; i < given->struct_size; ++i)
+    if (bytes[i] != 0)
+      return fail(GDN_INVALID_ARGUMENT, "args.struct_size: expected %zu or zeros behind, got %zu with byte %zu set",
+                  sizeof args, given->struct_size, i);
+  args = {};
+  std::memcpy(&args, given, std::min(given->struct_size, sizeof args));
+  return GDN_OK;
+}
+
+gdn_status readShape(const gdn_forward_args &args, Shape &shape) {
+  GDN_TRY(checkRange("batch", args.batch, 0, maxRows));
+  GDN_TRY(checkRange("tokens", args.tokens, 0, maxRows));
+  GDN_TRY(checkRange("batch * tokens", args.batch * args.tokens, 0, maxRows));
+  GDN_TRY(checkRange("heads", args.heads, 1, maxDim));
+  GDN_TRY(checkRange("heads_v", args.heads_v, 1, maxDim));
+  if (args.heads_v % args.heads != 0)
     return fail(GDN_INVALID_ARGUMENT, "heads_v: expected a multiple of heads (%lld), got %lld",
-                static_cast<long long>(args->heads), static_cast<long long>(args->heads_v));
-  GDN_TRY(checkRange("key_dim", args->key_dim, 1, maxDim));
-  GDN_TRY(checkRange("value_dim", args->value_dim, 1, maxDim));
-  GDN_TRY(checkRange("state_layout", args->state_layout, GDN_K_FIRST, GDN_V_FIRST));
-  GDN_TRY(checkRange("flags", args->flags, 0, 0));
-  GDN_TRY(checkRange("split", args->split, 0, 64));
-  if (args->q.dtype != GDN_BF16 && args->q.dtype != GDN_F16)
-    return wrongDtype("q", ".dtype", "GDN_BF16 or GDN_F16", args->q.dtype);
-  GDN_TRY(readSequences(*args, shape));
-  shape.length = args->tokens;
-  shape.tokens = args->batch * args->tokens;
-  shape.heads = args->heads;
-  shape.headsV = args->heads_v;
-  shape.keyDim = static_cast<uint32_t>(args->key_dim);
-  shape.valueDim = static_cast<uint32_t>(args->value_dim);
-  shape.split = args->split;
-  shape.io = static_cast<ElementType>(args->q.dtype);
-  shape.stateVFirst = args->state_layout == GDN_V_FIRST;
-  shape.profile = args->profile != nullptr;
+                static_cast<long long>(args.heads), static_cast<long long>(args.heads_v));
+  GDN_TRY(checkRange("key_dim", args.key_dim, 1, maxDim));
+  GDN_TRY(checkRange("value_dim", args.value_dim, 1, maxDim));
+  GDN_TRY(checkRange("state_layout", args.state_layout, GDN_K_FIRST, GDN_V_FIRST));
+  if (args.flags & ~knownFlags)
+    return fail(GDN_INVALID_ARGUMENT, "flags: expected bits of 0x%x, got 0x%x", knownFlags, args.flags);
+  GDN_TRY(checkRange("split", args.split, 0, 64));
+  if (args.q.dtype != GDN_BF16 && args.q.dtype != GDN_F16)
+    return wrongDtype("q", ".dtype", "GDN_BF16 or GDN_F16", args.q.dtype);
+  GDN_TRY(readSequences(args, shape));
+  shape.length = args.tokens;
+  shape.tokens = args.batch * args.tokens;
+  shape.heads = args.heads;
+  shape.headsV = args.heads_v;
+  shape.keyDim = static_cast<uint32_t>(args.key_dim);
+  shape.valueDim = static_cast<uint32_t>(args.value_dim);
+  shape.split = args.split;
+  shape.io = static_cast<ElementType>(args.q.dtype);
+  shape.stateVFirst = args.state_layout == GDN_V_FIRST;
+  shape.profile = args.profile != nullptr;
   return GDN_OK;
 }
 
@@ -252,6 +284,7 @@ gdn_status readTensors(const gdn_forward_args &args, Problem &problem) {
     GDN_TRY(readTensor(rule, args, problem));
   GDN_TRY(readStates(args, problem));
   GDN_TRY(readOffsets(args, problem));
+  GDN_TRY(readOptions(args, problem));
   if (!std::isfinite(args.scale))
     return fail(GDN_INVALID_ARGUMENT, "scale: expected a finite number, got %g", static_cast<double>(args.scale));
   problem.scale = args.scale;

@@ -8,9 +8,9 @@
 namespace gdn {
 
 // The tensors that a kernel may take; their names in a bundle are those of viewNames.
-enum class ViewId : uint8_t { Q, K, V, G, Beta, StateIn, O, StateOut, Clocks, Workspace };
-inline constexpr std::array<const char *, 10> viewNames = {"q_in", "k_in",  "v_in",  "g_in",   "beta_in",
-                                                           "s_in", "o_out", "s_out", "clocks", "workspace"};
+enum class ViewId : uint8_t { Q, K, V, G, Beta, StateIn, O, StateOut, Clocks, Workspace, ALog, DtBias };
+inline constexpr std::array<const char *, 12> viewNames = {
+    "q_in", "k_in", "v_in", "g_in", "beta_in", "s_in", "o_out", "s_out", "clocks", "workspace", "A_log", "dt_bias"};
 
 struct View {
   void *data = nullptr;
@@ -35,6 +35,7 @@ struct Problem {
   const void *offsets = nullptr; // cu_seqlens
   bool wideOffsets = false;
   float scale = 0;
+  uint32_t options = 0; // InputOption
 
   const View &operator[](ViewId id) const { return views[static_cast<size_t>(id)]; }
   View &operator[](ViewId id) { return views[static_cast<size_t>(id)]; }
@@ -42,8 +43,10 @@ struct Problem {
   bool empty() const { return shape.sequences == 0 || (shape.tokens == 0 && !(*this)[ViewId::StateOut].data); }
 };
 
+// The caller's struct as one of this version: what an older one lacks is zero.
+gdn_status readArgs(const gdn_forward_args *given, gdn_forward_args &args);
 // Checks the dimensions.
-gdn_status readShape(const gdn_forward_args *args, Shape &shape);
+gdn_status readShape(const gdn_forward_args &args, Shape &shape);
 // Checks the tensors and the rest, once `problem.shape` is read.
 gdn_status readTensors(const gdn_forward_args &args, Problem &problem);
 

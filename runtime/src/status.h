@@ -18,12 +18,13 @@ template <typename Body> gdn_status guarded(Body body) {
   }
 }
 
-// Checks a struct of the caller that begins with its size. Callers of later versions may give a longer one.
-template <typename Struct> gdn_status checkSized(const char *name, const Struct *value) {
+// Checks a struct of the caller that begins with its size: at least `least`, that of the first version. Callers of
+// later versions may give a longer one.
+template <typename Struct> gdn_status checkSized(const char *name, const Struct *value, size_t least = sizeof(Struct)) {
   if (!value)
     return fail(GDN_INVALID_ARGUMENT, "%s: expected a struct, got NULL", name);
-  if (value->struct_size < sizeof(Struct))
-    return fail(GDN_INVALID_ARGUMENT, "%s.struct_size: expected at least %zu, got %zu", name, sizeof(Struct),
+  if (value->struct_size < least)
+    return fail(GDN_INVALID_ARGUMENT, "%s.struct_size: expected at least %zu, got %zu", name, least,
                 value->struct_size);
   return GDN_OK;
 }

@@ -121,6 +121,10 @@ Call::Call(const gpu::Gpu &gpu, const gpu::Bundle &bundle, const reference::Prob
       gate(gpu, s.gates, gateShape(p, s), s.aligned), strength(gpu, s.gates, gateShape(p, s), s.aligned),
       output(gpu, p.io, outputShape(p, s), s.aligned),
       offsets(gpu, s.offsets == Storage::Offsets::Dense ? 0 : 2 * guard + (p.sequences() + 1) * sizeof(int64_t)) {
+  if (!p.aLog.empty())
+    rate.emplace(gpu, s.gates, Tensor::contiguous(1, p.valueHeads, 1), s.aligned);
+  if (!p.dtBias.empty())
+    bias.emplace(gpu, s.gates, Tensor::contiguous(1, p.valueHeads, 1), s.aligned);
   if (!p.state.empty())
     initial.emplace(gpu, s.initialState, stateShape(p, s), s.aligned);
   if (s.wantsState && !s.inPlace)
@@ -141,6 +145,10 @@ void Call::upload(const reference::Problem &p) {
   }
   gate.upload(p.g, used);
   strength.upload(p.beta, used);
+  if (rate)
+    rate->upload(p.aLog, 1);
+  if (bias)
+    bias->upload(p.dtBias, 1);
   if (initial) {
     initialValues = storage.valueFirst ? transposed(p.state, keyDim, valueDim) : p.state;
     initial->upload(initialValues, p.sequences());
@@ -186,6 +194,12 @@ void Call::fillArguments(const reference::Problem &p) {
   args.cu_seqlens_dtype = storage.offsets == Storage::Offsets::Int32 ? GDN_INT32 : GDN_INT64;
   args.cu_seqlens = dense ? nullptr : offsets.pointer(guard);
   args.scale = p.scale;
+  for (auto [set, flag] :
+       {std::pair(p.betaLogits, GDN_BETA_LOGITS), {p.betaDoubled, GDN_BETA_DOUBLED}, {p.gateIsDecay, GDN_G_IS_DECAY}})
+    args.flags |= set ? uint32_t(flag) : 0;
+  for (auto [values, to] : {std::pair(&rate, &args.a_log), {&bias, &args.dt_bias}})
+    if (*values)
+      *to = {(*values)->pointer(), int32_t((*values)->type)};
   args.split = storage.split;
   args.stream = gpu.stream();
   size_t size = 0;

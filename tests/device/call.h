@@ -9,7 +9,7 @@ namespace gdn::device {
 struct Storage {
   enum class Offsets { Dense, Int32, Int64 };
   Offsets offsets = Offsets::Int64;
-  ElementType gates = ElementType::F32; // of g and beta
+  ElementType gates = ElementType::F32; // of g, beta, a_log and dt_bias
   ElementType initialState = ElementType::F32, finalState = ElementType::F32;
   bool wantsState = true;
   bool inPlace = false;    // the final state overwrites the initial one
@@ -90,6 +90,7 @@ private:
   const Storage storage;
   const size_t keyDim, valueDim;
   Tensor query, key, value, gate, strength, output; // in a projection `query` holds q, k and v
+  std::optional<Tensor> rate, bias;                 // a_log, dt_bias
   std::optional<Tensor> initial, final;
   std::vector<float> initialValues; // in memory order
   gpu::Memory offsets;

@@ -143,10 +143,12 @@ int main(int count, char **arguments) {
   CLI::App app("Runs the kernels of a bundle on inputs of every kind and compares them with an fp64 reference.\n"
                "Exit code: 0 all passed, 2 usage, 3 no GPU or no bundle, 4 a member failed.");
   app.add_option("--bundle", options.bundle, "the bundle (.gdnb) to test")->required();
-  app.add_option("--kind", options.kinds,
-                 "only these kinds: lengths, packed, dense, heads, gates, beta, keys, values, state, invariance, sizes")
-      ->check(CLI::IsMember(
-          {"lengths", "packed", "dense", "heads", "gates", "beta", "keys", "values", "state", "invariance", "sizes"}));
+  app.add_option(
+         "--kind", options.kinds,
+         "only these kinds: lengths, packed, dense, heads, gates, beta, keys, values, state, invariance, fusions, "
+         "sizes")
+      ->check(CLI::IsMember({"lengths", "packed", "dense", "heads", "gates", "beta", "keys", "values", "state",
+                             "invariance", "fusions", "sizes"}));
   app.add_option("--member", options.member, "only members whose name contains this");
   app.add_option("--dims", options.dims, "only kernels of these dimensions, KxV");
   app.add_option("--type", options.type, "only kernels of this element type")->check(CLI::IsMember({"bf16", "f16"}));

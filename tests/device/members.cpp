@@ -200,6 +200,68 @@ void invariance(List &list) {
   list.add("invariance", "every split", {130, 1, 0, 64}, 1, 3).check = Check::Splits;
 }
 
+// Log decays and write strengths from what callers hold.
+void fusions(List &list) {
+  auto add = [&](std::string name, Lengths lengths = {200, 33}) -> Recipe & {
+    return list.add("fusions", std::move(name), std::move(lengths), 1, 4).recipe;
+  };
+  auto typed = [&](ElementType type) {
+    list.members.back().recipe.gateType = list.members.back().storage.gates = type;
+  };
+  add("beta from logits").logits = true;
+  auto logit = [&](std::string name, Beta beta, float value = 0) {
+    Recipe &recipe = add("beta from logits " + std::move(name));
+    recipe.logits = true, recipe.beta = beta, recipe.strength = value;
+  };
+  logit("of +-20", Beta::Saturated);
+  logit("in [0, 8]", Beta::Uniform, 8);
+  logit("of -60", Beta::Constant, -60);
+  logit("of -1e4", Beta::Constant, -1e4f);
+  logit("of 1e4", Beta::Constant, 1e4f);
+  Recipe &both = add("2 sigmoid(logits)");
+  both.logits = both.doubled = true;
+  Recipe &doubled = add("beta doubled");
+  doubled.doubled = true, doubled.beta = Beta::Uniform, doubled.strength = 0.5f;
+  for (ElementType type : {ElementType::BF16, ElementType::F16}) {
+    add(type == ElementType::BF16 ? "beta from bf16 logits" : "beta from f16 logits").logits = true;
+    typed(type);
+  }
+
+  auto raw = [&](std::string name, float rate, float center, float spread, bool biased = false) {
+    Recipe &recipe = add("raw gate" + std::move(name));
+    recipe.gateForm = Recipe::GateForm::Raw;
+    recipe.rate = rate, recipe.center = center, recipe.spread = spread, recipe.biased = biased;
+  };
+  raw("", 0.5f, 0, 1);
+  raw(", biased", 0.5f, -3, 2, true);
+  raw(", A=16", 16, 0, 4, true);
+  raw(", A=1e-12", 1e-12f, 0, 4);
+  raw(" around -20", 1e6f, -20, 1);
+  raw(" around 25", 1e-3f, 25, 4, true);
+  raw(" of -1e4", 1, -1e4f, 0);
+  raw(" of 1e4", 1, 1e4f, 0);
+  raw(" and logits in bf16", 0.5f, 0, 1, true);
+  list.members.back().recipe.logits = true;
+  typed(ElementType::BF16);
+  raw(" in f16", 0.5f, 0, 1, true);
+  typed(ElementType::F16);
+
+  auto decay = [&](std::string name, Gates gates, float gate) {
+    Recipe &recipe = add("decays " + std::move(name));
+    recipe.gateForm = Recipe::GateForm::Decay;
+    recipe.gates = gates, recipe.gate = gate;
+  };
+  decay("near 1", Gates::Mix, 0);
+  decay("of 1", Gates::Constant, 0);
+  decay("of 1 - 1e-4", Gates::Constant, -1e-4f);
+  decay("of exp(-30)", Gates::Constant, -30);
+  decay("of 0", Gates::Constant, -1e4f);
+  decay("of 0, once", Gates::LastToken, -1e4f);
+  decay("with A=16", Gates::Softplus, 16);
+  decay("in bf16", Gates::Mix, 0);
+  typed(ElementType::BF16);
+}
+
 // The reference on the GPU reads plain tensors alone, and K up to 128.
 void sizes(List &list) {
   auto add = [&](std::string name, Lengths lengths, uint32_t keyHeads, uint32_t valueHeads, Check check) -> Member & {
@@ -227,7 +289,7 @@ int64_t Member::chunks() const {
 
 std::vector<Member> members(const Config &config) {
   List list(config);
-  for (auto *kind : {lengths, packed, dense, heads, gates, betas, keys, values, states, invariance})
+  for (auto *kind : {lengths, packed, dense, heads, gates, betas, keys, values, states, invariance, fusions})
     kind(list);
   bool kFirst = false;
   for (bool valueFirst : config.layouts)

@@ -38,6 +38,7 @@ class Import(unittest.TestCase):
 class Layout(unittest.TestCase):
     def test_structures_are_those_of_the_header(self):
         structures = {"gdn_tensor": _library.Tensor, "gdn_state": _library.State,
+                      "gdn_head_values": _library.HeadValues,
                       "gdn_forward_args": _library.ForwardArgs, "gdn_kernel_info": _library.KernelInfo,
                       "gdn_device_info": _library.DeviceInfo}
         expressions, ours = [], []

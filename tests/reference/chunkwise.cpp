@@ -148,9 +148,10 @@ Gates gatesOf(const Problem &p, int64_t first, int rows, uint32_t head, const Ro
   const double log2e = roundTo(r.accumulator, std::numbers::log2e);
   for (int i = 0; i < rows; ++i) {
     size_t at = size_t(first + i) * p.valueHeads + head;
-    sum = roundTo(r.accumulator, sum + roundTo(r.accumulator, p.g[at] * log2e));
+    double log2Decay = p.gateIsDecay ? std::max(p.logDecay(at) / std::numbers::ln2, -127.0) : p.logDecay(at) * log2e;
+    sum = roundTo(r.accumulator, sum + roundTo(r.accumulator, log2Decay));
     cumulative[i] = sum;
-    gates.beta[i] = p.beta[at];
+    gates.beta[i] = roundTo(r.accumulator, p.strength(at));
   }
   for (int i = 0; i < rows; ++i) {
     double whole = sum - cumulative[i], kept = std::max(whole, r.floor);

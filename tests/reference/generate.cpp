@@ -74,9 +74,10 @@ double gateOf(const Recipe &r, size_t token, uint32_t head, bool last, double no
 }
 
 double betaOf(const Recipe &r, size_t token, const Random &random, size_t index) {
+  auto squashed = [&](double x) { return r.logits ? x : sigmoid(x); };
   switch (r.beta) {
   case Recipe::Beta::Sigmoid:
-    return sigmoid(random.normal(index));
+    return squashed(random.normal(index));
   case Recipe::Beta::Constant:
     return r.strength;
   case Recipe::Beta::Alternate:
@@ -84,7 +85,7 @@ double betaOf(const Recipe &r, size_t token, const Random &random, size_t index)
   case Recipe::Beta::Uniform:
     return r.strength * random.uniform(index);
   case Recipe::Beta::Saturated:
-    return sigmoid(random.bits(index) & 1 ? 20 : -20);
+    return squashed(random.bits(index) & 1 ? 20 : -20);
   }
   return 0;
 }
@@ -98,10 +99,19 @@ void fillGates(const Recipe &r, uint64_t seed, Problem &p) {
     if (p.offsets[n + 1] > p.offsets[n])
       last[p.offsets[n + 1] - 1] = true;
   Random g(seed, StreamG), beta(seed, StreamBeta);
+  p.gateIsDecay = r.gateForm == Recipe::GateForm::Decay;
+  p.betaLogits = r.logits, p.betaDoubled = r.doubled;
+  for (uint32_t h = 0; h < p.valueHeads && r.gateForm == Recipe::GateForm::Raw; ++h) {
+    p.aLog.push_back(rounded(r.gateType, std::log(r.rate * float(1 + h % 2))));
+    if (r.biased)
+      p.dtBias.push_back(rounded(r.gateType, h % 3 - 1.5f));
+  }
   parallelFor(rows, [&](size_t t) {
     for (uint32_t h = 0; h < p.valueHeads; ++h) {
       size_t at = t * p.valueHeads + h;
-      p.g[at] = rounded(r.gateType, float(gateOf(r, t, h, last[t], g.normal(at))));
+      double gate = r.gateForm == Recipe::GateForm::Raw ? r.center + r.spread * g.normal(at)
+                                                        : gateOf(r, t, h, last[t], g.normal(at));
+      p.g[at] = rounded(r.gateType, float(r.gateForm == Recipe::GateForm::Decay ? std::exp(gate) : gate));
       p.beta[at] = rounded(r.gateType, float(betaOf(r, t, beta, at)));
     }
   });
@@ -111,7 +121,8 @@ void fillGates(const Recipe &r, uint64_t seed, Problem &p) {
 
 bool Recipe::benign() const {
   bool ordinary = keyNorm <= 1 && (valueScale == 0 || valueScale >= 1e-2f);
-  return ordinary && correlation <= 0.9f && (beta == Beta::Sigmoid || beta == Beta::Saturated || strength <= 1);
+  bool weak = logits || beta == Beta::Sigmoid || beta == Beta::Saturated || strength <= 1;
+  return ordinary && correlation <= 0.9f && weak && !doubled;
 }
 
 std::vector<float> normals(size_t count, float deviation, ElementType type, uint64_t seed, uint64_t stream) {

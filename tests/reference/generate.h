@@ -30,6 +30,13 @@ struct Recipe {
   } gates = Gates::Mix;
   float gate = 0;
   ElementType gateType = ElementType::F32; // g and beta hold values of it
+  enum class GateForm {
+    Log,   // g is the log decay
+    Decay, // its exponential
+    Raw,   // center + spread normal; decays by `rate` (and by 2 rate on every other head), with a bias where `biased`
+  } gateForm = GateForm::Log;
+  float center = 0, spread = 1, rate = 1;
+  bool biased = false;
 
   enum class Beta {
     Sigmoid,   // sigmoid(normal)
@@ -39,6 +46,8 @@ struct Recipe {
     Saturated, // sigmoid(+-20)
   } beta = Beta::Sigmoid;
   float strength = 1;
+  bool logits = false; // beta holds them: of Sigmoid and Saturated their argument, else the values as they are
+  bool doubled = false;
 
   float valueScale = 1; // standard deviation of v; 0 makes it exactly zero
   bool hasState = true;

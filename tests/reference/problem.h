@@ -18,10 +18,18 @@ struct Problem {
   std::vector<float> v;       // [tokens, valueHeads, valueDim]
   std::vector<float> g, beta; // [tokens, valueHeads]
   std::vector<float> state;   // [sequences, valueHeads, keyDim, valueDim]; empty: zeros
+  // What g and beta hold instead of log decays and write strengths.
+  bool gateIsDecay = false;        // g is the decay itself
+  std::vector<float> aLog, dtBias; // [valueHeads]: log decay = -exp(aLog) softplus(g + dtBias); empty: as it is, 0
+  bool betaLogits = false, betaDoubled = false;
 
   size_t sequences() const { return offsets.size() - 1; }
   size_t stateSize() const { return size_t(keyDim) * valueDim; }
   uint32_t keyHead(uint32_t valueHead) const { return valueHead / (valueHeads / keyHeads); }
+
+  // Of element `at` of g and beta.
+  double logDecay(size_t at) const;
+  double strength(size_t at) const;
 
   // The same call for one value head and its key head alone.
   Problem oneHead(uint32_t valueHead) const;

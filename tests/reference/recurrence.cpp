@@ -51,7 +51,7 @@ void runColumns(const Problem &p, size_t sequence, uint32_t head, uint32_t first
     std::copy_n(&p.k[keyAt], p.keyDim, k.begin());
     double v[block] = {}, out[block];
     std::copy_n(&p.v[at * p.valueDim + first], width, v);
-    step(s.data(), q.data(), k.data(), v, std::exp(double(p.g[at])), p.beta[at], p.keyDim, out);
+    step(s.data(), q.data(), k.data(), v, std::exp(p.logDecay(at)), p.strength(at), p.keyDim, out);
     for (uint32_t j = 0; j < width; ++j)
       result.output[at * p.valueDim + first + j] = p.scale * out[j];
   }
@@ -73,6 +73,21 @@ Result recurrence(const Problem &p) {
   return result;
 }
 
+double Problem::logDecay(size_t at) const {
+  if (gateIsDecay)
+    return std::log(double(g[at]));
+  if (aLog.empty())
+    return g[at];
+  size_t head = at % valueHeads;
+  double x = double(g[at]) + (dtBias.empty() ? 0 : dtBias[head]);
+  return -std::exp(double(aLog[head])) * (std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))));
+}
+
+double Problem::strength(size_t at) const {
+  double x = beta[at];
+  return (betaLogits ? 1 / (1 + std::exp(-x)) : x) * (betaDoubled ? 2 : 1);
+}
+
 Problem Problem::oneHead(uint32_t valueHead) const {
   Problem one = *this;
   one.keyHeads = one.valueHeads = 1;
@@ -87,6 +102,10 @@ Problem Problem::oneHead(uint32_t valueHead) const {
   one.v = pick(v, valueHeads, valueHead, valueDim);
   one.g = pick(g, valueHeads, valueHead, 1);
   one.beta = pick(beta, valueHeads, valueHead, 1);
+  if (!aLog.empty())
+    one.aLog = {aLog[valueHead]};
+  if (!dtBias.empty())
+    one.dtBias = {dtBias[valueHead]};
   one.state = pick(state, valueHeads, valueHead, stateSize());
   return one;
 }

@@ -49,6 +49,31 @@ TEST(Recurrence, TwoTokensByHand) {
   EXPECT_NEAR(3.25, r.state[1], 1e-6);
 }
 
+// What callers may give instead of log decays and write strengths.
+TEST(Problem, DecaysAndStrengths) {
+  Problem p;
+  p.valueHeads = 2;
+  p.g = {0.5f, 0, -30, 30};
+  p.beta = {0, 20, -20, 1};
+  EXPECT_EQ(p.logDecay(0), 0.5);
+  EXPECT_EQ(p.strength(3), 1);
+  p.betaLogits = true;
+  EXPECT_EQ(p.strength(0), 0.5);
+  EXPECT_NEAR(p.strength(2), 2.06115362e-9, 1e-17);
+  p.betaDoubled = true;
+  EXPECT_NEAR(p.strength(1), 2, 1e-8);
+  p.gateIsDecay = true;
+  EXPECT_EQ(p.logDecay(0), -std::log(2.0));
+  EXPECT_EQ(p.logDecay(1), -INFINITY);
+  p.gateIsDecay = false;
+  p.aLog = {0, 1};
+  EXPECT_NEAR(p.logDecay(2), -9.3576230e-14, 1e-20); // softplus keeps what is left of e^x
+  EXPECT_NEAR(p.logDecay(3), -30 * std::exp(1.0), 1e-9);
+  p.dtBias = {30, 1};
+  EXPECT_NEAR(p.logDecay(2), -std::log(2.0), 1e-15);
+  EXPECT_NEAR(p.oneHead(1).logDecay(0), -std::exp(1.0) * std::log1p(std::exp(1.0)), 1e-12);
+}
+
 TEST(Recurrence, EmptySequenceKeepsItsState) {
   Problem p = generate(recipe(), 2);
   Result r = recurrence(p);
@@ -75,6 +100,7 @@ TEST_P(Agreement, ChunkwiseIsTheRecurrence) {
 }
 
 using G = Recipe::Gates;
+using F = Recipe::GateForm;
 using B = Recipe::Beta;
 INSTANTIATE_TEST_SUITE_P(Kinds, Agreement,
                          testing::Values(Case{"mix", [](Recipe &) {}},
@@ -89,6 +115,10 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Agreement,
                                          Case{"beta_zero", [](Recipe &r) { r.beta = B::Constant, r.strength = 0; }},
                                          Case{"beta_alternating", [](Recipe &r) { r.beta = B::Alternate; }},
                                          Case{"beta_to_two", [](Recipe &r) { r.beta = B::Uniform, r.strength = 2; }},
+                                         Case{"logits", [](Recipe &r) { r.logits = true; }},
+                                         Case{"doubled", [](Recipe &r) { r.doubled = true; }},
+                                         Case{"decays", [](Recipe &r) { r.gateForm = F::Decay; }},
+                                         Case{"raw_gates", [](Recipe &r) { r.gateForm = F::Raw, r.biased = true; }},
                                          Case{"scale_zero", [](Recipe &r) { r.scale = 0; }},
                                          Case{"tail", [](Recipe &r) { r.tail = 70; }}),
                          [](const auto &info) { return std::string(info.param.name); });

@@ -44,7 +44,18 @@ TEST_F(BadArguments, Dimensions) {
           BadArgument{"key_dim: expected 1 to 65536, got 0", [](Args &a) { a.key_dim = 0; }},
           BadArgument{"value_dim: expected 1 to 65536, got 4294967296", [](Args &a) { a.value_dim = 1ll << 32; }},
           BadArgument{"state_layout: expected 0 to 1, got 2", [](Args &a) { a.state_layout = 2; }},
-          BadArgument{"flags: expected 0 to 0, got 1", [](Args &a) { a.flags = 1; }},
+          BadArgument{"flags: expected bits of 0x700, got 0x1000", [](Args &a) { a.flags = 1 << 12; }},
+          BadArgument{"a_log: expected NULL with GDN_G_IS_DECAY, got 0x100",
+                      [](Args &a) { a.flags = GDN_G_IS_DECAY, a.a_log = {address(0x100), GDN_F32}; }},
+          BadArgument{"dt_bias: expected NULL without a_log, got 0x100",
+                      [](Args &a) { a.dt_bias = {address(0x100), GDN_F32}; }},
+          BadArgument{"a_log.dtype: expected GDN_F32, GDN_BF16 or GDN_F16, got GDN_INT64 (4)",
+                      [](Args &a) { a.a_log = {address(0x100), GDN_INT64}; }},
+          BadArgument{"dt_bias.data: expected a multiple of 4 bytes, got 0x102",
+                      [](Args &a) {
+                        a.a_log = {address(0x102), GDN_BF16};
+                        a.dt_bias = {address(0x102), GDN_F32};
+                      }},
           BadArgument{"split: expected 0 to 64, got 65", [](Args &a) { a.split = 65; }},
           BadArgument{"num_sequences: expected batch (2) or 0 without cu_seqlens, got 3",
                       [](Args &a) { a.num_sequences = 3; }},

@@ -241,6 +241,62 @@ TEST_F(Launch, LongerStructsOfLaterVersions) {
   expectFailure(GDN_INVALID_ARGUMENT, "args.struct_size: expected", longer.args);
 }
 
+// The struct of version 0.1.0 ended with the stream.
+TEST_F(Launch, ShorterStructsOfEarlierVersions) {
+  args.struct_size = offsetof(gdn_forward_args, a_log);
+  args.a_log.data = address(0x100); // lies behind it
+  expectLaunch(args);
+  forget();
+  args.struct_size -= 8;
+  expectFailure(GDN_INVALID_ARGUMENT, "args.struct_size: expected at least", args);
+}
+
+TEST_F(Launch, InputOptions) {
+  for (auto change : {+[](gdn_forward_args &a) { a.flags = GDN_BETA_LOGITS; },
+                      +[](gdn_forward_args &a) { a.a_log = {address(0x100), GDN_F32}; }}) {
+    gdn_forward_args changed = args;
+    change(changed);
+    expectFailure(GDN_UNSUPPORTED,
+                  "flags and a_log: expected log decays and write strengths, which the kernel takes alone, got others",
+                  changed);
+  }
+  Kernel kernel = sample::forward(sample::key());
+  kernel.entry = "options";
+  kernel.params = {{KernelParam::Kind::Scalar, "options"},
+                   sample::pointer("A_log"),
+                   sample::element("A_log"),
+                   sample::pointer("dt_bias"),
+                   sample::element("dt_bias"),
+                   {KernelParam::Kind::Scalar, "scale"}};
+  fakeCuda().paramSizes["options"] = {4, 8, 4, 8, 4, 4};
+  open(*writeBundle({kernel}, ""));
+  auto given = [&] {
+    expectLaunch(args);
+    return fakeCuda().launches.back().params;
+  };
+  std::vector<std::string> plain = {bytesOf(0),    bytesOf(0ull), bytesOf(0),
+                                    bytesOf(0ull), bytesOf(0),    bytesOf(args.scale)};
+  EXPECT_EQ(given(), plain);
+  args.flags = GDN_BETA_LOGITS | GDN_BETA_DOUBLED | GDN_G_IS_DECAY;
+  EXPECT_EQ(given()[0], bytesOf(BetaLogits | BetaDoubled | DecayGiven));
+  args.flags = GDN_BETA_DOUBLED;
+  args.a_log = {address(0x100), GDN_BF16};
+  args.dt_bias = {address(0x204), GDN_F32};
+  std::vector<std::string> raw = {bytesOf(GateRaw | BetaDoubled),
+                                  bytesOf(0x100ull),
+                                  bytesOf(1),
+                                  bytesOf(0x204ull),
+                                  bytesOf(0),
+                                  bytesOf(args.scale)};
+  EXPECT_EQ(given(), raw);
+  // A kernel that reads them as fp32.
+  kernel.params.erase(kernel.params.begin() + 2);
+  fakeCuda().paramSizes["options"] = {4, 8, 8, 4, 4};
+  open(*writeBundle({kernel}, ""));
+  forget();
+  expectFailure(GDN_UNSUPPORTED, "dtype of A_log: expected GDN_F32, which the kernel takes alone, got bf16", args);
+}
+
 // A launch makes these driver calls and no others: none allocates, synchronises or changes the context.
 TEST_F(Launch, CallsOfAPreparedKernel) {
   ASSERT_EQ(gdn_bundle_load(bundle), GDN_OK) << gdn_last_error_message();

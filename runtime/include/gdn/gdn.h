@@ -151,7 +151,21 @@ typedef struct gdn_state {
   int32_t dtype;                        /* GDN_F32, GDN_BF16 or GDN_F16 */
 } gdn_state;
 
-/* Sized. All addresses but that of the struct are device addresses. */
+/* One fp32 or bf16 or fp16 value a v-head, [HV], on the device, contiguous. Data is NULL for none. */
+typedef struct gdn_head_values {
+  const void *data;
+  int32_t dtype; /* GDN_F32, GDN_BF16 or GDN_F16 */
+} gdn_head_values;
+
+/* Bits of gdn_forward_args.flags: what g and beta hold instead. */
+enum {
+  GDN_BETA_LOGITS = 1 << 8,  /* beta is sigmoid(beta) */
+  GDN_BETA_DOUBLED = 1 << 9, /* beta counts twice: with GDN_BETA_LOGITS, 2 sigmoid(beta) */
+  GDN_G_IS_DECAY = 1 << 10   /* g is the decay itself, exp of the log decay, in [0, 1]; 0 forgets all */
+};
+
+/* Sized: without what stands behind stream it is the struct of version 0.1.0, which is still taken. All addresses but
+ * that of the struct are device addresses. */
 typedef struct gdn_forward_args {
   size_t struct_size;
 
@@ -181,7 +195,7 @@ typedef struct gdn_forward_args {
   const void *cu_seqlens;
 
   float scale;    /* usually K^-0.5; 0 is legal */
-  uint32_t flags; /* 0 */
+  uint32_t flags; /* 0, or of the bits above */
   /* Blocks that share one head's V: 0 picks the largest split of the bundle with which all work runs at once, else the
    * smallest. */
   uint32_t split;
@@ -193,10 +207,14 @@ typedef struct gdn_forward_args {
   size_t workspace_size; /* bytes */
 
   void *stream; /* CUstream or cudaStream_t of the current context; NULL is the default stream */
+
+  /* With a_log, g is the input of the gate: log decay = -exp(a_log) softplus(g + dt_bias). dt_bias may be NULL: 0. */
+  gdn_head_values a_log, dt_bias;
 } gdn_forward_args;
 
-/* How many bytes of workspace gdn_forward needs on any device: for dimensions, dtype of q, state_layout, split, and
- * whether profile is NULL. Needs no driver, and looks at nothing on the device. GDN_INVALID_ARGUMENT, GDN_UNSUPPORTED.
+/* How many bytes of workspace gdn_forward needs on any device: for dimensions, dtype of q, state_layout, split, flags,
+ * and whether profile is NULL. Needs no driver, and looks at nothing on the device. GDN_INVALID_ARGUMENT,
+ * GDN_UNSUPPORTED.
  */
 GDN_API gdn_status gdn_forward_workspace_size(const gdn_bundle *bundle, const gdn_forward_args *args, size_t *bytes);
 

@@ -15,6 +15,7 @@ OK = 0
 NO_CONTEXT = 9
 F32, BF16, F16, INT32, INT64 = range(5)
 K_FIRST, V_FIRST = range(2)
+BETA_LOGITS, BETA_DOUBLED, G_IS_DECAY = 1 << 8, 1 << 9, 1 << 10
 
 
 class Error(RuntimeError):
@@ -35,6 +36,10 @@ class State(c.Structure):
                 ("dtype", c.c_int32)]
 
 
+class HeadValues(c.Structure):
+    _fields_ = [("data", c.c_void_p), ("dtype", c.c_int32)]
+
+
 class Sized(c.Structure):
     """A structure that begins with its size, which is filled in."""
 
@@ -50,7 +55,7 @@ class ForwardArgs(Sized):
                 ("state_layout", c.c_int32), ("cu_seqlens_dtype", c.c_int32), ("cu_seqlens", c.c_void_p),
                 ("scale", c.c_float), ("flags", c.c_uint32), ("split", c.c_uint32), ("profile", c.c_void_p),
                 ("profile_size", c.c_size_t), ("workspace", c.c_void_p), ("workspace_size", c.c_size_t),
-                ("stream", c.c_void_p)]
+                ("stream", c.c_void_p), ("a_log", HeadValues), ("dt_bias", HeadValues)]
 
 
 class KernelInfo(Sized):

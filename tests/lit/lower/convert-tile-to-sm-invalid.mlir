@@ -66,7 +66,7 @@ tile.kernel @narrow_copy(%b: !tile.buf<[64, 32], bf16>, %v: !tile.view<[?, ?, 64
 // -----
 tile.kernel @typed_view(%v: !tile.view<[?, ?], bf16>, %i: i32, %c: !tile.chunk) {
   tile.role @r warps(4) registers(64) {
-    // expected-error @+1 {{'tile.load' op expected fp32 and a view of any element type, and 64 tokens of a row}}
+    // expected-error @+1 {{'tile.load' op expected fp32 and a view of any element type, and 64 tokens of a row, or one element}}
     %x = tile.load %v[%i] at %c : !tile.view<[?, ?], bf16> to !tile.frag<[1, 64], f32>
   } {first_warp = 0 : i64}
 } {threads = 128 : i64, shared_bytes = 0 : i64, parameters = {chunk = 64 : i64}}
@@ -74,7 +74,7 @@ tile.kernel @typed_view(%v: !tile.view<[?, ?], bf16>, %i: i32, %c: !tile.chunk) 
 // -----
 tile.kernel @half_store(%v: !tile.view<[?, ?, ?, ?], any>, %i: i32, %x: !tile.frag<[64, 64], bf16>) {
   tile.role @r warps(4) registers(64) {
-    // expected-error @+1 {{'tile.store' op expected fp32 and a view of any element type, and 64 tokens of a row}}
+    // expected-error @+1 {{'tile.store' op expected fp32 and a view of any element type, and 64 tokens of a row, or one element}}
     tile.store %x to %v[%i, %i, %i, %i] : !tile.frag<[64, 64], bf16> to !tile.view<[?, ?, ?, ?], any>
   } {first_warp = 0 : i64}
 } {threads = 128 : i64, shared_bytes = 0 : i64, parameters = {chunk = 64 : i64}}
@@ -116,6 +116,22 @@ tile.kernel @sum_over_columns(%x: !tile.frag<[1, 64], f32>) {
   tile.role @r warps(4) registers(64) {
     // expected-error @+1 {{expected 64 tokens over the lanes of a warp}}
     %y = tile.cumsum %x : !tile.frag<[1, 64], f32>
+  } {first_warp = 0 : i64}
+} {threads = 128 : i64, shared_bytes = 0 : i64, parameters = {chunk = 64 : i64}}
+
+// -----
+tile.kernel @pad_over_columns(%x: !tile.frag<[1, 64], f32>, %c: !tile.chunk) {
+  tile.role @r warps(4) registers(64) {
+    // expected-error @+1 {{'tile.pad' op expected 64 tokens over the lanes of a warp}}
+    %y = tile.pad %x past %c : !tile.frag<[1, 64], f32>
+  } {first_warp = 0 : i64}
+} {threads = 128 : i64, shared_bytes = 0 : i64, parameters = {chunk = 64 : i64}}
+
+// -----
+tile.kernel @half_sigmoid(%x: !tile.frag<[64, 64], f16>) {
+  tile.role @r warps(4) registers(64) {
+    // expected-error @+1 {{'tile.sigmoid' op expected fp32}}
+    %y = tile.sigmoid %x : !tile.frag<[64, 64], f16>
   } {first_warp = 0 : i64}
 } {threads = 128 : i64, shared_bytes = 0 : i64, parameters = {chunk = 64 : i64}}
 

@@ -272,7 +272,7 @@ tile.template @other_elements {
 !view = !tile.view<[?, ?], any>
 tile.template @row_without_chunk {
   tile.proc @p(%v: !view, %i: i32) {
-    // expected-error @+1 {{expected a chunk's row [1, n] of a view [tokens, heads], or a matrix of a view with four axes, got '!tile.frag<[1, 64], f32>' at 1 indices of '!tile.view<[?, ?], any>'}}
+    // expected-error @+1 {{expected a chunk's row [1, n] of a view [tokens, heads], a matrix of a view with four axes, or an element [1, 1] of a view with one, got '!tile.frag<[1, 64], f32>' at 1 indices of '!tile.view<[?, ?], any>'}}
     %x = tile.load %v[%i] : !view to !row
     tile.yield
   }
@@ -302,6 +302,15 @@ tile.template @sum_of_a_matrix {
   tile.proc @p(%x: !tile.frag<[64, 64], f32>) {
     // expected-error @+1 {{expected a row [1, n], got '!tile.frag<[64, 64], f32>'}}
     %y = tile.cumsum %x : !tile.frag<[64, 64], f32>
+    tile.yield
+  }
+}
+
+// -----
+tile.template @pad_of_a_matrix {
+  tile.proc @p(%x: !tile.frag<[64, 64], f32>, %c: !tile.chunk) {
+    // expected-error @+1 {{'tile.pad' op expected a row [1, n], got '!tile.frag<[64, 64], f32>'}}
+    %y = tile.pad %x past %c : !tile.frag<[64, 64], f32>
     tile.yield
   }
 }
