@@ -43,7 +43,9 @@ struct Call {
   Int length; // of each sequence of a dense batch
   const void *g;
   long long gToken, gHead;
-  Int gType; // ElementType: 0 fp32, 1 bf16, 2 fp16
+  const void *aLog, *dtBias;       // a v-head each
+  Int gType, aLogType, dtBiasType; // ElementType: 0 fp32, 1 bf16, 2 fp16
+  Int options;                     // InputOption of g: 1 the decay, 2 the input of -exp(A_log) softplus(g + dt_bias)
   char *workspace;
   Shape shape;
   Layout at;
@@ -160,15 +162,34 @@ __device__ unsigned char &warmAt(const Call &call, Int begin, Int boundary, Int 
   return call.place<unsigned char>(call.at.warm)[(begin / chunkTokens + boundary) * (long long)call.shape.heads + head];
 }
 
-__device__ float gate(const Call &call, long long at) {
-  if (call.gType == 0)
-    return static_cast<const float *>(call.g)[at];
-  unsigned short bits = static_cast<const unsigned short *>(call.g)[at];
-  if (call.gType == 1)
+__device__ float value(const void *data, Int type, long long at) {
+  if (type == 0)
+    return static_cast<const float *>(data)[at];
+  unsigned short bits = static_cast<const unsigned short *>(data)[at];
+  if (type == 1)
     return __uint_as_float(Word(bits) << 16);
   float value;
   asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
   return value;
+}
+
+// The log decay of a chunk that ends within the sequence. What the fast functions round is far below what a threshold
+// is about; a softplus below 2^-24 reads as none, which is on the safe side.
+__device__ float decayOf(const Call &call, Int firstToken, Int head) {
+  const long long at = firstToken * call.gToken + head * call.gHead;
+  const float rate = call.options & 2 ? -__expf(value(call.aLog, call.aLogType, head)) : 0;
+  const float bias = call.options & 2 && call.dtBias ? value(call.dtBias, call.dtBiasType, head) : 0;
+  float sum = 0;
+#pragma unroll 16 // so many loads in flight
+  for (Int token = 0; token < chunkTokens; ++token) {
+    float g = value(call.g, call.gType, at + token * call.gToken);
+    if (call.options & 1)
+      g = __logf(g);
+    if (call.options & 2)
+      g = rate * (fmaxf(g + bias, 0) + __logf(1 + __expf(-fabsf(g + bias))));
+    sum += g;
+  }
+  return sum;
 }
 
 __device__ void readUnit(const Call &call, Span span, Int unit, Int firstHead) {
@@ -177,12 +198,8 @@ __device__ void readUnit(const Call &call, Span span, Int unit, Int firstHead) {
   const Int row = threadIdx.x / headGroup, column = threadIdx.x % headGroup, head = firstHead + column;
   const Int firstChunk = unit * window - halo, chunk = firstChunk + row;
   float sum = 0;
-  if (row < window + halo && chunk >= 0 && chunk < span.chunks() - 1 && head < call.shape.heads) {
-    long long at = (span.begin + (long long)chunk * chunkTokens) * call.gToken + head * call.gHead;
-#pragma unroll 16 // so many loads in flight
-    for (Int token = 0; token < chunkTokens; ++token)
-      sum += gate(call, at + token * call.gToken);
-  }
+  if (row < window + halo && chunk >= 0 && chunk < span.chunks() - 1 && head < call.shape.heads)
+    sum = decayOf(call, span.begin + chunk * chunkTokens, head);
   __syncthreads(); // `sums` and `most` of the unit before
   if (row < window + halo)
     sums[threadIdx.x] = sum;
@@ -895,10 +912,12 @@ __device__ void makePlan(const Call &call, const Most &lengths, Int longest, flo
 
 extern "C" __global__ void __launch_bounds__(threads, 1) // one block an SM: all registers that it can have
     gdn_plan(const void *offsets, int wide, int sequences, int length, int tokens, int heads, const void *g,
-             long long gToken, long long gHead, int gType, char *workspace, int blocks, int keyDim, int valueDim,
-             int columns, int flags) {
+             long long gToken, long long gHead, int gType, const void *aLog, int aLogType, const void *dtBias,
+             int dtBiasType, int options, char *workspace, int blocks, int keyDim, int valueDim, int columns,
+             int flags) {
   const Shape shape{sequences, tokens, heads, keyDim, valueDim, columns, blocks, Word(flags)};
-  const Call call{offsets, wide != 0, length, g, gToken, gHead, gType, workspace, shape, layout(shape, 2)};
+  const Call call{offsets,  wide != 0,  length,  g,         gToken, gHead,           aLog, dtBias, gType,
+                  aLogType, dtBiasType, options, workspace, shape,  layout(shape, 2)};
   const Most lengths = measure(call);
   const float low = lengths.sum * shape.parts() * heads / blocks; // steps a block, were they shared evenly
   const Int longest = shape.invariant() ? cutLength : Int(fminf(low, 1 << 30));

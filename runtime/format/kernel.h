@@ -28,6 +28,12 @@ struct KernelParam {
                  //   tokens      4 bytes: rows of the packed token axis, the padded tail included
                  //   heads       4 bytes: v-heads HV
                  //   ratio       4 bytes: v-heads per k-head, HV / H
+                 //   plan        8 bytes: device address of a work::Header (work.h), or 0: items are the tiles, in
+                 //               the order of memory. With it go the views flags (int32 [rows, flagRows], pointer),
+                 //               slots (fp32 [slots, V, K], pointer), m_hi and m_lo (io [matrices * K, 1, K], pointer
+                 //               and map), which are where the plan's Header and Layout say
+                 //   blocks, key_dim, value_dim, columns, plan_flags
+                 //               4 bytes: P, K, V, V columns of a tile and work::Flags, which the planner takes
   };
   Kind kind;
   std::string name;
@@ -46,7 +52,9 @@ struct KernelParam {
   uint16_t boxColumns = 0, boxRows = 0;
 
   uint32_t size() const {
-    return kind == Kind::Map ? 128 : (kind == Kind::Pointer || kind == Kind::Stride || name == "cu_seqlens") ? 8 : 4;
+    return kind == Kind::Map                                                                           ? 128
+           : (kind == Kind::Pointer || kind == Kind::Stride || name == "cu_seqlens" || name == "plan") ? 8
+                                                                                                       : 4;
   }
   uint32_t alignment() const { return kind == Kind::Map ? 64 : size(); }
 };
@@ -62,8 +70,8 @@ enum InputOption : uint32_t {
 // What selects a kernel among those of a bundle. Head counts, lengths, strides, scale and state dtype are run-time
 // values.
 struct KernelKey {
-  std::string operation;             // "forward"
-  std::string arch;                  // "sm_90a"
+  std::string operation; // "forward", or "plan": the planner of all kernels of an architecture, with K = V = 1
+  std::string arch;      // "sm_90a"
   uint32_t keyDim = 0, valueDim = 0; // K, V
   uint32_t chunk = 64;
   ElementType io = ElementType::BF16;
@@ -78,7 +86,8 @@ struct Kernel {
   KernelKey key;
   std::string entry; // name of the PTX entry
   std::vector<KernelParam> params;
-  uint32_t threads = 0;     // block size; grid = min(SMs, sequences * HV * split), a persistent loop over items
+  uint32_t threads = 0;     // block size; grid = min(SMs, sequences * HV * split), or with a plan the blocks that it is
+                            // for: a persistent loop over items
   uint32_t sharedBytes = 0; // dynamic shared memory of a block
   uint32_t registers = 0;   // per thread at launch
   uint32_t spillBytes = 0, stackBytes = 0;

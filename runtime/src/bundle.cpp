@@ -44,11 +44,12 @@ gdn_status readContent(const char *name, std::string_view bytes, gdn_bundle &bun
                 content.error().text.c_str());
   bundle.content = std::move(*content);
   for (const BundleKernel &kernel : bundle.content.kernels) {
-    if (kernel.kernel.key.operation != "forward")
+    bool forward = kernel.kernel.key.operation == "forward";
+    if (!forward && kernel.kernel.key.operation != "plan")
       continue;
     LaunchPlan plan;
     GDN_TRY(makePlan(kernel.kernel, plan));
-    bundle.kernels.emplace_back(kernel, std::move(plan));
+    (forward ? bundle.kernels : bundle.planners).emplace_back(kernel, std::move(plan));
   }
   return GDN_OK;
 }
@@ -77,6 +78,9 @@ gdn_status loadAll(gdn_bundle &bundle) {
     found = true;
     GDN_TRY(kernel.load(*driver, device)); // even where it is ready: the context may be a new one
   }
+  for (LoadableKernel &planner : bundle.planners)
+    if (planner.fitness(current.capability) > 0)
+      GDN_TRY(planner.load(*driver, device));
   return found ? GDN_OK : wrongDevice(bundle, current);
 }
 

@@ -65,13 +65,17 @@ private:
 struct gdn_bundle {
   gdn::Mapping file; // empty if the caller keeps the bytes
   gdn::Bundle content;
-  std::deque<gdn::LoadableKernel> kernels; // the forward kernels of `content`, in its order
+  std::deque<gdn::LoadableKernel> kernels;  // the forward kernels of `content`, in its order
+  std::deque<gdn::LoadableKernel> planners; // its kernels that plan for them
 };
 
 namespace gdn {
 
 // The kernel that serves a shape on a device, and how many work items it has: chosen by fitness, then the split.
 gdn_status selectKernel(gdn_bundle &bundle, const Shape &shape, const Device &device, LoadableKernel *&chosen);
+
+// The planner that fits the device best.
+gdn_status selectPlanner(gdn_bundle &bundle, const Device &device, LoadableKernel *&chosen);
 
 // The workspace that any kernel for the shape needs. GDN_UNSUPPORTED if the bundle has none for any device.
 gdn_status workspaceBytes(const gdn_bundle &bundle, const Shape &shape, size_t &bytes);

@@ -1,4 +1,5 @@
 #include "bundle.h"
+#include "work.h"
 #include <algorithm>
 #include <climits>
 
@@ -28,6 +29,19 @@ gdn_status checkProfile(const gdn_forward_args &args, const Device &device) {
               args.profile_size);
 }
 
+gdn_status launchBlocks(const LoadableKernel &chosen, const Problem &problem, const Driver &driver, unsigned blocks,
+                        void *stream) {
+  const Kernel &kernel = chosen.kernel();
+  ParamBuffer params;
+  GDN_TRY(fillParams(chosen.plan(), problem, driver, params));
+  CUresult result = driver.cuLaunchKernel(chosen.function(), blocks, 1, 1, kernel.threads, 1, 1, kernel.sharedBytes,
+                                          static_cast<CUstream>(stream), params.pointers, nullptr);
+  if (result == cu::success)
+    return GDN_OK;
+  return driver.check(result, ("cuLaunchKernel of '" + kernel.entry + "'").c_str());
+}
+
+// A block an SM where work is cut; else no more than there are tiles.
 gdn_status launch(const LoadableKernel &chosen, const Problem &problem, const Driver &driver, const Device &device,
                   void *stream) {
   const Kernel &kernel = chosen.kernel();
@@ -35,14 +49,8 @@ gdn_status launch(const LoadableKernel &chosen, const Problem &problem, const Dr
   if (items > INT_MAX)
     return fail(GDN_INVALID_ARGUMENT, "sequences * heads_v * split: expected at most %d, got %lld", INT_MAX,
                 static_cast<long long>(items));
-  ParamBuffer params;
-  GDN_TRY(fillParams(chosen.plan(), problem, driver, params));
-  auto blocks = static_cast<unsigned>(std::min<int64_t>(device.sms, items));
-  CUresult result = driver.cuLaunchKernel(chosen.function(), blocks, 1, 1, kernel.threads, 1, 1, kernel.sharedBytes,
-                                          static_cast<CUstream>(stream), params.pointers, nullptr);
-  if (result == cu::success)
-    return GDN_OK;
-  return driver.check(result, ("cuLaunchKernel of '" + kernel.entry + "'").c_str());
+  int64_t blocks = problem.planned ? problem.plan.blocks : std::min<int64_t>(device.sms, items);
+  return launchBlocks(chosen, problem, driver, static_cast<unsigned>(blocks), stream);
 }
 
 gdn_status forward(gdn_bundle *bundle, const gdn_forward_args *given) {
@@ -64,6 +72,13 @@ gdn_status forward(gdn_bundle *bundle, const gdn_forward_args *given) {
   LoadableKernel *kernel;
   GDN_TRY(selectKernel(*bundle, problem.shape, device, kernel));
   GDN_TRY(kernel->prepare(*driver, ordinal));
+  placeWork(kernel->kernel(), device, problem);
+  if (problem.planned) {
+    LoadableKernel *planner;
+    GDN_TRY(selectPlanner(*bundle, device, planner));
+    GDN_TRY(planner->prepare(*driver, ordinal));
+    GDN_TRY(launchBlocks(*planner, problem, *driver, plannerBlocks(problem.plan), args.stream));
+  }
   return launch(*kernel, problem, *driver, device, args.stream);
 }
 

@@ -6,8 +6,9 @@ namespace {
 
 using Kind = KernelParam::Kind;
 
-constexpr std::array<const char *, 7> batchNames = {"cu_seqlens", "cu_wide", "sequences", "length",
-                                                    "tokens",     "heads",   "ratio"};
+constexpr std::array<const char *, 13> batchNames = {"cu_seqlens", "cu_wide", "sequences", "length", "tokens",
+                                                     "heads",      "ratio",   "plan",      "blocks", "key_dim",
+                                                     "value_dim",  "columns", "plan_flags"};
 
 constexpr std::array<const char *, 2> scalarNames = {"scale", "options"};
 
@@ -22,7 +23,10 @@ int stridedAxes(ViewId id) {
   case ViewId::StateIn:
   case ViewId::StateOut:
     return 4;
+  case ViewId::Slots:
+    return 3;
   case ViewId::Clocks:
+  case ViewId::Flags:
     return 1;
   case ViewId::Workspace:
   case ViewId::ALog:
@@ -33,8 +37,10 @@ int stridedAxes(ViewId id) {
   }
 }
 
+bool isMatrix(ViewId id) { return id == ViewId::MHigh || id == ViewId::MLow; }
+
 bool isMappable(const Kernel &kernel, const KernelParam &param, ViewId id) {
-  bool ofKeys = id == ViewId::Q || id == ViewId::K, ofValues = id == ViewId::V || id == ViewId::O;
+  bool ofKeys = id == ViewId::Q || id == ViewId::K || isMatrix(id), ofValues = id == ViewId::V || id == ViewId::O;
   return (ofKeys || ofValues) && param.element == kernel.key.io &&
          param.columns == (ofKeys ? kernel.key.keyDim : kernel.key.valueDim);
 }
@@ -50,6 +56,8 @@ void resolvePointer(const Kernel &kernel, const KernelParam &param, ViewId id, P
   bool anyElement = id == ViewId::G || id == ViewId::Beta || id == ViewId::StateIn || id == ViewId::StateOut ||
                     id == ViewId::ALog || id == ViewId::DtBias;
   out.onlyF32 = anyElement && !asksFor(kernel, Kind::Element, param.name);
+  if (id >= ViewId::Flags) // laid out by us, as kernels know
+    return;
   for (int axis = 0; axis < stridedAxes(id); ++axis)
     if (!asksFor(kernel, Kind::Stride, param.name, axis))
       out.unitAxes = static_cast<uint8_t>(out.unitAxes | 1 << axis);
@@ -86,7 +94,7 @@ bool resolve(const Kernel &kernel, const KernelParam &param, PlanParam &out) {
   case Kind::Stride:
     return param.axis < stridedAxes(id);
   case Kind::Element:
-    return id != ViewId::Clocks && id != ViewId::Workspace;
+    return id != ViewId::Clocks && id != ViewId::Workspace && id < ViewId::Flags;
   default:
     return true;
   }
@@ -97,16 +105,17 @@ gdn_status encodeMap(const PlanParam &param, const Problem &problem, const Drive
   auto id = static_cast<ViewId>(param.source);
   const Shape &shape = problem.shape;
   const View &view = problem[id];
-  bool ofKeys = id == ViewId::Q || id == ViewId::K;
+  bool ofKeys = id == ViewId::Q || id == ViewId::K || isMatrix(id);
+  int64_t heads = isMatrix(id) ? 1 : ofKeys ? shape.heads : shape.headsV;
+  int64_t rows = isMatrix(id) ? problem.matrixRows : shape.tokens;
   uint64_t rowBytes = static_cast<uint64_t>(view.strides[0]) * 2,
            headBytes = static_cast<uint64_t>(view.strides[1]) * 2;
-  uint64_t dims[4] = {ofKeys ? shape.keyDim : shape.valueDim,
-                      static_cast<uint64_t>(ofKeys ? shape.heads : shape.headsV), param.boxRows,
-                      static_cast<uint64_t>(shape.tokens) + param.boxRows};
+  uint64_t dims[4] = {ofKeys ? shape.keyDim : shape.valueDim, static_cast<uint64_t>(heads), param.boxRows,
+                      static_cast<uint64_t>(rows) + param.boxRows};
   uint64_t strides[3] = {headBytes, rowBytes, rowBytes};
   uint32_t box[4] = {param.boxColumns, 1, param.boxRows, 1}, steps[4] = {1, 1, 1, 1};
-  // Without tokens nothing is read or written, but a map wants an address: the final state's will do.
-  void *data = view.data ? view.data : problem[ViewId::StateOut].data;
+  // Without tokens or without a plan nothing is read or written, but a map wants an address: any will do.
+  void *data = view.data ? view.data : problem[shape.tokens ? ViewId::O : ViewId::StateOut].data;
   auto base = reinterpret_cast<uintptr_t>(data) - param.boxRows * rowBytes;
   int type = shape.io == ElementType::BF16 ? cu::mapBfloat16 : cu::mapFloat16;
   CUresult result =
@@ -134,6 +143,18 @@ uint64_t batchValue(BatchField field, const Problem &problem) {
     return static_cast<uint64_t>(shape.headsV);
   case BatchField::Ratio:
     return static_cast<uint64_t>(shape.headsV / shape.heads);
+  case BatchField::Plan:
+    return reinterpret_cast<uint64_t>(problem.planAddress);
+  case BatchField::Blocks:
+    return static_cast<uint64_t>(problem.plan.blocks);
+  case BatchField::KeyDim:
+    return shape.keyDim;
+  case BatchField::ValueDim:
+    return shape.valueDim;
+  case BatchField::Columns:
+    return static_cast<uint64_t>(problem.plan.columns);
+  case BatchField::PlanFlags:
+    return problem.plan.flags;
   }
   return 0;
 }

@@ -6,7 +6,21 @@
 namespace gdn {
 
 enum class ScalarField : uint8_t { Scale, Options };
-enum class BatchField : uint8_t { Offsets, Wide, Sequences, Length, Tokens, Heads, Ratio };
+enum class BatchField : uint8_t {
+  Offsets,
+  Wide,
+  Sequences,
+  Length,
+  Tokens,
+  Heads,
+  Ratio,
+  Plan,
+  Blocks,
+  KeyDim,
+  ValueDim,
+  Columns,
+  PlanFlags
+};
 
 struct PlanParam {
   KernelParam::Kind kind;

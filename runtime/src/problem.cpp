@@ -10,7 +10,8 @@ constexpr int64_t maxRows = (int64_t(1) << 31) - (int64_t(1) << 16); // kernels 
 constexpr int64_t maxDim = 1 << 16;
 constexpr int64_t strideBytesEnd = int64_t(1) << 40; // of a tensor map
 
-constexpr uint32_t knownFlags = GDN_BETA_LOGITS | GDN_BETA_DOUBLED | GDN_G_IS_DECAY;
+constexpr uint32_t knownFlags =
+    GDN_CUT_MODES | GDN_CUT_INVARIANT | GDN_KEYS_NORMALISED | GDN_BETA_LOGITS | GDN_BETA_DOUBLED | GDN_G_IS_DECAY;
 
 int64_t bytesOf(ElementType type) { return type == ElementType::F32 ? 4 : 2; }
 
@@ -225,6 +226,19 @@ gdn_status readOptions(const gdn_forward_args &args, Problem &problem) {
   return GDN_OK;
 }
 
+gdn_status readFlags(uint32_t flags, Shape &shape) {
+  if (flags & ~knownFlags)
+    return fail(GDN_INVALID_ARGUMENT, "flags: expected bits of 0x%x, got 0x%x", knownFlags, flags);
+  shape.mode = static_cast<Mode>(flags & GDN_CUT_MODES);
+  shape.invariant = flags & GDN_CUT_INVARIANT;
+  shape.normalised = flags & GDN_KEYS_NORMALISED;
+  if (shape.mode == Mode::Off && shape.invariant)
+    return fail(GDN_INVALID_ARGUMENT, "flags: expected one of GDN_CUT_OFF and GDN_CUT_INVARIANT, got both");
+  if (shape.mode == Mode::Fast && !shape.normalised)
+    return fail(GDN_INVALID_ARGUMENT, "flags: expected GDN_KEYS_NORMALISED with GDN_CUT_FAST, got none");
+  return GDN_OK;
+}
+
 } // namespace
 
 // Callers of later versions may set only what this version knows.
@@ -253,8 +267,7 @@ gdn_status readShape(const gdn_forward_args &args, Shape &shape) {
   GDN_TRY(checkRange("key_dim", args.key_dim, 1, maxDim));
   GDN_TRY(checkRange("value_dim", args.value_dim, 1, maxDim));
   GDN_TRY(checkRange("state_layout", args.state_layout, GDN_K_FIRST, GDN_V_FIRST));
-  if (args.flags & ~knownFlags)
-    return fail(GDN_INVALID_ARGUMENT, "flags: expected bits of 0x%x, got 0x%x", knownFlags, args.flags);
+  GDN_TRY(readFlags(args.flags, shape));
   GDN_TRY(checkRange("split", args.split, 0, 64));
   if (args.q.dtype != GDN_BF16 && args.q.dtype != GDN_F16)
     return wrongDtype("q", ".dtype", "GDN_BF16 or GDN_F16", args.q.dtype);
@@ -269,6 +282,7 @@ gdn_status readShape(const gdn_forward_args &args, Shape &shape) {
   shape.io = static_cast<ElementType>(args.q.dtype);
   shape.stateVFirst = args.state_layout == GDN_V_FIRST;
   shape.profile = args.profile != nullptr;
+  shape.packed = args.cu_seqlens != nullptr;
   return GDN_OK;
 }
 

@@ -2,23 +2,46 @@
 #pragma once
 #include "driver/driver.h"
 #include "format/kernel.h"
+#include "format/work.h"
 #include "status.h"
 #include <array>
 
 namespace gdn {
 
 // The tensors that a kernel may take; their names in a bundle are those of viewNames.
-enum class ViewId : uint8_t { Q, K, V, G, Beta, StateIn, O, StateOut, Clocks, Workspace, ALog, DtBias };
-inline constexpr std::array<const char *, 12> viewNames = {
-    "q_in", "k_in", "v_in", "g_in", "beta_in", "s_in", "o_out", "s_out", "clocks", "workspace", "A_log", "dt_bias"};
+enum class ViewId : uint8_t {
+  Q,
+  K,
+  V,
+  G,
+  Beta,
+  StateIn,
+  O,
+  StateOut,
+  Clocks,
+  Workspace,
+  ALog,
+  DtBias,
+  Flags,
+  Slots,
+  MHigh,
+  MLow
+};
+inline constexpr std::array<const char *, 16> viewNames = {
+    "q_in",   "k_in",      "v_in",  "g_in",    "beta_in", "s_in",  "o_out", "s_out",
+    "clocks", "workspace", "A_log", "dt_bias", "flags",   "slots", "m_hi",  "m_lo"};
 
 struct View {
   void *data = nullptr;
   // In elements. Of q, k, v, o, g, beta: token, head. Of states: sequence, v-head, row of V, column of K. Of clocks:
-  // SM.
+  // SM. Of what a plan's items leave for each other: flags: slot; slots: slot, row of V, column of K; m_hi and m_lo:
+  // row, head.
   std::array<int64_t, 4> strides{};
   ElementType element = ElementType::F32;
 };
+
+// How work may be cut: GDN_CUT_AUTO to GDN_CUT_FAST.
+enum class Mode : uint8_t { Auto, Off, Exact, Fast };
 
 // What decides which kernels of a bundle serve a call.
 struct Shape {
@@ -26,7 +49,9 @@ struct Shape {
   int64_t heads = 0, headsV = 0;
   uint32_t keyDim = 0, valueDim = 0, split = 0; // split 0: any
   ElementType io = ElementType::BF16;
-  bool stateVFirst = false, profile = false;
+  bool stateVFirst = false, profile = false, packed = false;
+  Mode mode = Mode::Auto;
+  bool invariant = false, normalised = false;
 };
 
 struct Problem {
@@ -36,6 +61,11 @@ struct Problem {
   bool wideOffsets = false;
   float scale = 0;
   uint32_t options = 0; // InputOption
+  // Of a kernel that can follow a plan.
+  bool planned = false;
+  work::Shape plan{};
+  void *planAddress = nullptr;
+  int64_t matrixRows = 0; // of m_hi and m_lo
 
   const View &operator[](ViewId id) const { return views[static_cast<size_t>(id)]; }
   View &operator[](ViewId id) { return views[static_cast<size_t>(id)]; }

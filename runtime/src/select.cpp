@@ -1,4 +1,5 @@
 #include "bundle.h"
+#include "work.h"
 #include <algorithm>
 #include <limits>
 #include <string>
@@ -33,8 +34,11 @@ gdn_status unsupported(const gdn_bundle &bundle, const Shape &shape) {
 }
 
 // Of two splits the better one: the larger if with both all work runs at once, the one that does if only one, else the
-// smaller.
-std::pair<bool, int64_t> splitRank(int64_t split, const Shape &shape, const Device &device) {
+// smaller. Where work can be cut otherwise, that does better than a larger split, but in one case.
+std::pair<bool, int64_t> splitRank(const Kernel &kernel, const Shape &shape, const Device &device) {
+  int64_t split = kernel.key.split;
+  if (takesPlan(kernel) && shape.mode != Mode::Off)
+    return {true, prefersSplit(shape, device.sms) ? split : -split};
   bool atOnce = shape.sequences * shape.headsV * split <= device.sms;
   return {atOnce, atOnce ? split : -split};
 }
@@ -49,11 +53,23 @@ gdn_status selectKernel(gdn_bundle &bundle, const Shape &shape, const Device &de
     int fitness = distance(kernel.key(), shape) == 0 ? kernel.fitness(device.capability) : 0;
     if (fitness == 0)
       continue;
-    Rank rank{fitness, splitRank(kernel.key().split, shape, device), kernel.key().chunk};
+    Rank rank{fitness, splitRank(kernel.kernel(), shape, device), kernel.key().chunk};
     if (!chosen || rank > best)
       chosen = &kernel, best = rank;
   }
   return chosen ? GDN_OK : wrongDevice(bundle, device);
+}
+
+gdn_status selectPlanner(gdn_bundle &bundle, const Device &device, LoadableKernel *&chosen) {
+  chosen = nullptr;
+  for (LoadableKernel &planner : bundle.planners)
+    if (int fitness = planner.fitness(device.capability);
+        fitness > 0 && (!chosen || fitness > chosen->fitness(device.capability)))
+      chosen = &planner;
+  return chosen
+             ? GDN_OK
+             : fail(GDN_UNSUPPORTED, "expected a planner for sm_%d beside a forward kernel that asks for one, got none",
+                    device.capability);
 }
 
 gdn_status workspaceBytes(const gdn_bundle &bundle, const Shape &shape, size_t &bytes) {
@@ -63,7 +79,8 @@ gdn_status workspaceBytes(const gdn_bundle &bundle, const Shape &shape, size_t &
     if (distance(kernel.key(), shape) != 0)
       continue;
     found = true;
-    bytes = std::max(bytes, static_cast<size_t>(shape.sequences * shape.headsV) * kernel.kernel().workspaceBytes);
+    GDN_TRY(checkWork(kernel.kernel(), shape));
+    bytes = std::max(bytes, workspaceBytes(kernel.kernel(), shape));
   }
   return found ? GDN_OK : unsupported(bundle, shape);
 }

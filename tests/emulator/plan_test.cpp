@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <set>
@@ -37,7 +38,7 @@ struct Problem {
   int gridBlocks = 5;                // of the planner
   std::vector<int64_t> offsets = {}; // instead of lengths: whatever they are
   bool dense = false, wide = false;
-  int element = 0;
+  int element = 0, options = 0;
 
   float gate(int64_t token, int head) const {
     bool quarter = head < std::max(1, heads / 4);
@@ -82,11 +83,17 @@ Plan makePlan(const Problem &problem, int launches = 1, int64_t tokens = -1, con
   for (size_t i = 0; i < offsets.size(); i++)
     wide[i] = offsets[i], narrow[i] = static_cast<int32_t>(offsets[i]);
   bool read = problem.flags & Warm;
+  constexpr float aLog = 0.5f, dtBias = -1.25f;
+  Buffer<float> aLogs(machine, problem.heads, aLog), dtBiases(machine, problem.heads, dtBias);
   Buffer<float> g(machine, read && problem.element == 0 ? tokens * problem.heads : 1);
   Buffer<uint16_t> half(machine, read && problem.element != 0 ? tokens * problem.heads : 1);
   for (int64_t token = 0; read && token < tokens; token++)
     for (int head = 0; head < problem.heads; head++) {
       float value = problem.gate(token, head);
+      if (problem.options & 1)
+        value = std::exp(value);
+      if (problem.options & 2) // softplus(x) = -value / e^aLog
+        value = std::log(std::expm1(-value / std::exp(aLog))) - dtBias;
       if (problem.element == 0)
         g[token * problem.heads + head] = value;
       else
@@ -119,6 +126,11 @@ Plan makePlan(const Problem &problem, int launches = 1, int64_t tokens = -1, con
                  param(int64_t(problem.heads)),
                  param(int64_t(1)),
                  param(problem.element),
+                 param(aLogs.data()),
+                 param(0),
+                 param(dtBiases.data()),
+                 param(0),
+                 param(problem.options),
                  param(workspace.data()),
                  param(problem.blocks),
                  param(problem.keyDim),
@@ -511,6 +523,11 @@ TEST(PlanKinds, WhateverTheOffsetsAndGatesAreStoredIn) {
   for (int element : {1, 2}) {
     problem.element = element;
     EXPECT_TRUE(plan == makePlan(problem)) << "element type " << element;
+  }
+  problem.element = 0;
+  for (int options : {1, 2}) {
+    problem.options = options;
+    EXPECT_TRUE(plan == makePlan(problem)) << "options " << options;
   }
 }
 

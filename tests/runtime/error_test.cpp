@@ -44,7 +44,7 @@ TEST_F(BadArguments, Dimensions) {
           BadArgument{"key_dim: expected 1 to 65536, got 0", [](Args &a) { a.key_dim = 0; }},
           BadArgument{"value_dim: expected 1 to 65536, got 4294967296", [](Args &a) { a.value_dim = 1ll << 32; }},
           BadArgument{"state_layout: expected 0 to 1, got 2", [](Args &a) { a.state_layout = 2; }},
-          BadArgument{"flags: expected bits of 0x700, got 0x1000", [](Args &a) { a.flags = 1 << 12; }},
+          BadArgument{"flags: expected bits of 0x70f, got 0x1000", [](Args &a) { a.flags = 1 << 12; }},
           BadArgument{"a_log: expected NULL with GDN_G_IS_DECAY, got 0x100",
                       [](Args &a) { a.flags = GDN_G_IS_DECAY, a.a_log = {address(0x100), GDN_F32}; }},
           BadArgument{"dt_bias: expected NULL without a_log, got 0x100",
@@ -56,6 +56,10 @@ TEST_F(BadArguments, Dimensions) {
                         a.a_log = {address(0x102), GDN_BF16};
                         a.dt_bias = {address(0x102), GDN_F32};
                       }},
+          BadArgument{"flags: expected one of GDN_CUT_OFF and GDN_CUT_INVARIANT, got both",
+                      [](Args &a) { a.flags = GDN_CUT_OFF | GDN_CUT_INVARIANT; }},
+          BadArgument{"flags: expected GDN_KEYS_NORMALISED with GDN_CUT_FAST, got none",
+                      [](Args &a) { a.flags = GDN_CUT_FAST; }},
           BadArgument{"split: expected 0 to 64, got 65", [](Args &a) { a.split = 65; }},
           BadArgument{"num_sequences: expected batch (2) or 0 without cu_seqlens, got 3",
                       [](Args &a) { a.num_sequences = 3; }},

@@ -164,6 +164,24 @@ enum {
   GDN_G_IS_DECAY = 1 << 10   /* g is the decay itself, exp of the log decay, in [0, 1]; 0 forgets all */
 };
 
+/* How long sequences are cut over the SMs: bits of gdn_forward_args.flags, one of the first four. A kernel that takes
+ * no plan cuts nothing. Cuts are made on the device, from cu_seqlens and gates: a captured graph makes them anew.
+ *   - A transition changes the order of operations, at the precision of the uncut chain (states meet in twice 16 bits).
+ *   - A warm-up starts a piece in zeros, so many tokens early that gates have let all before them decay to less than
+ *     2^-24: equal to fp32's resolution if |k| <= 1 and beta <= 2, so that it needs GDN_KEYS_NORMALISED.
+ *   - A hand-over passes the state on through memory and changes no bit. */
+typedef enum gdn_forward_flags {
+  GDN_CUT_AUTO = 0,  /* warm-ups where gates decay and GDN_KEYS_NORMALISED is set, transitions elsewhere */
+  GDN_CUT_OFF = 1,   /* no cuts and no workspace for them: one SM runs a whole sequence of a head */
+  GDN_CUT_EXACT = 2, /* no warm-ups */
+  GDN_CUT_FAST = 3,  /* warm-ups until e^-10 is left; needs GDN_KEYS_NORMALISED */
+  GDN_CUT_MODES = 3, /* mask of the above */
+  /* Parallel cuts every 2,048 tokens of a sequence and nowhere else: its results depend neither on the batch that it is
+   * in, nor on the number of heads, nor on the GPU's SMs. Not with GDN_CUT_OFF. */
+  GDN_CUT_INVARIANT = 4,
+  GDN_KEYS_NORMALISED = 8 /* |k| <= 1 and beta <= 2 for every token */
+} gdn_forward_flags;
+
 /* Sized: without what stands behind stream it is the struct of version 0.1.0, which is still taken. All addresses but
  * that of the struct are device addresses. */
 typedef struct gdn_forward_args {
@@ -196,8 +214,9 @@ typedef struct gdn_forward_args {
 
   float scale;    /* usually K^-0.5; 0 is legal */
   uint32_t flags; /* 0, or of the bits above */
-  /* Blocks that share one head's V: 0 picks the largest split of the bundle with which all work runs at once, else the
-   * smallest. */
+  /* Blocks that share one head's V: 0 picks the smallest split of the bundle where work may be cut, unless the
+   * sequences are so short and the heads so few that a split does better; where nothing may be cut, the largest with
+   * which all work runs at once, else the smallest. */
   uint32_t split;
   /* NULL, or int64 [SMs, 8]: uses the variant of the kernel that writes clock stamps. A bundle may have none. */
   void *profile;
@@ -213,9 +232,12 @@ typedef struct gdn_forward_args {
 } gdn_forward_args;
 
 /* How many bytes of workspace gdn_forward needs on any device: for dimensions, dtype of q, state_layout, split, flags,
- * and whether profile is NULL. Needs no driver, and looks at nothing on the device. GDN_INVALID_ARGUMENT,
- * GDN_UNSUPPORTED.
- */
+ * and whether profile and cu_seqlens are NULL. Needs no driver, and looks at nothing on the device. The contents need
+ * not be set, and are of no use after the call; calls that may overlap need workspaces of their own.
+ * With P SMs of the largest GPU of the bundle's architecture, at most
+ *     2 P matrices of 4 K^2 bytes, 5 P states of 4 K V and 600 P items of 64
+ * (K = V = 128 and P = 132: 70 MB), less for few tokens, and none where batch and tokens show that nothing will be cut;
+ * with GDN_CUT_INVARIANT heads_v T / 2048 matrices and twice as many states. GDN_INVALID_ARGUMENT, GDN_UNSUPPORTED. */
 GDN_API gdn_status gdn_forward_workspace_size(const gdn_bundle *bundle, const gdn_forward_args *args, size_t *bytes);
 
 /* Enqueues the forward on args->stream. Does not allocate device memory, synchronise, or change the context, so that it

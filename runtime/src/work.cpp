@@ -1,0 +1,112 @@
+#include "work.h"
+#include "format/cubin.h"
+#include <algorithm>
+
+namespace gdn {
+namespace {
+
+size_t alignUp(size_t bytes) { return (bytes + 255) / 256 * 256; }
+
+// SMs of the largest GPU of an architecture: so many blocks a workspace is made for, since the host asks without a
+// driver. A larger one, not made yet, would use no more of its SMs.
+int mostSms(uint32_t sm) {
+  switch (sm) {
+  case 90:
+    return 132;
+  case 100:
+    return 148;
+  case 103:
+    return 160;
+  case 120:
+    return 188;
+  case 121:
+    return 48;
+  default:
+    return 192;
+  }
+}
+
+size_t ownBytes(const Kernel &kernel, const Shape &shape) {
+  return static_cast<size_t>(shape.sequences * shape.headsV) * kernel.workspaceBytes;
+}
+
+work::Shape planShape(const Kernel &kernel, const Shape &shape, int sms) {
+  work::Shape plan{};
+  plan.sequences = static_cast<int>(shape.sequences);
+  plan.tokens = static_cast<int>(shape.tokens);
+  plan.heads = static_cast<int>(shape.headsV);
+  plan.keyDim = static_cast<int>(kernel.key.keyDim);
+  plan.valueDim = static_cast<int>(kernel.key.valueDim);
+  plan.columns = static_cast<int>(kernel.key.valueDim / kernel.key.split);
+  plan.blocks = std::min(sms, mostSms(smNumber(kernel.key.arch)));
+  plan.flags = (shape.mode != Mode::Exact && shape.normalised ? work::Warm : 0u) |
+               (shape.mode == Mode::Fast ? work::Fast : 0u) | (shape.invariant ? work::Invariant : 0u);
+  return plan;
+}
+
+bool isPlanned(const Kernel &kernel, const Shape &shape, const work::Shape &plan) {
+  bool uncut = shape.mode == Mode::Off || shape.tokens == 0 ||
+               (shape.split == 0 && kernel.key.split > 1 && prefersSplit(shape, plan.blocks));
+  return takesPlan(kernel) && !uncut && work::needsPlan(plan, shape.packed ? 0 : static_cast<int>(shape.length));
+}
+
+} // namespace
+
+bool takesPlan(const Kernel &kernel) {
+  return std::any_of(kernel.params.begin(), kernel.params.end(), [](const KernelParam &param) {
+    return param.kind == KernelParam::Kind::Batch && param.name == "plan";
+  });
+}
+
+bool prefersSplit(const Shape &shape, int sms) {
+  int64_t tiles = shape.sequences * shape.headsV;
+  return !shape.invariant && 4 * tiles > sms && 2 * tiles <= sms && shape.tokens <= 2048 * shape.sequences;
+}
+
+size_t workspaceBytes(const Kernel &kernel, const Shape &shape) {
+  size_t own = ownBytes(kernel, shape);
+  work::Shape plan = planShape(kernel, shape, mostSms(smNumber(kernel.key.arch)));
+  // Fewer blocks need a plan no sooner where tiles are many; where they are few, they may.
+  bool never =
+      !takesPlan(kernel) || shape.mode == Mode::Off || shape.tokens == 0 ||
+      (plan.tiles() >= 16ll * plan.blocks && !work::needsPlan(plan, shape.packed ? 0 : static_cast<int>(shape.length)));
+  return never ? own : alignUp(own) + static_cast<size_t>(work::layout(plan, 2).bytes);
+}
+
+gdn_status checkWork(const Kernel &kernel, const Shape &shape) {
+  if (!takesPlan(kernel) || shape.mode == Mode::Off ||
+      work::layout(planShape(kernel, shape, mostSms(smNumber(kernel.key.arch))), 2).fits())
+    return GDN_OK;
+  return fail(GDN_INVALID_ARGUMENT,
+              "flags: expected at most %d cuts with GDN_CUT_INVARIANT, got %lld tokens of %lld heads", work::matrixBase,
+              static_cast<long long>(shape.tokens), static_cast<long long>(shape.headsV));
+}
+
+void placeWork(const Kernel &kernel, const Device &device, Problem &problem) {
+  problem.plan = planShape(kernel, problem.shape, device.sms);
+  problem.planned = isPlanned(kernel, problem.shape, problem.plan);
+  int64_t keyDim = kernel.key.keyDim, valueDim = kernel.key.valueDim;
+  problem[ViewId::Flags].strides = {work::flagRows};
+  problem[ViewId::Slots].strides = {valueDim * keyDim, keyDim, 1};
+  problem[ViewId::MHigh].strides = problem[ViewId::MLow].strides = {keyDim, keyDim};
+  if (!problem.planned)
+    return;
+  const work::Layout at = work::layout(problem.plan, 2);
+  char *workspace = static_cast<char *>(problem[ViewId::Workspace].data) + alignUp(ownBytes(kernel, problem.shape));
+  problem.planAddress = workspace;
+  problem[ViewId::Flags].data = workspace + at.flags;
+  problem[ViewId::Slots].data = workspace + at.slotValues;
+  problem[ViewId::MHigh].data = workspace + at.high;
+  problem[ViewId::MLow].data = workspace + at.low;
+  problem.matrixRows = at.matrices * keyDim;
+}
+
+unsigned plannerBlocks(const work::Shape &shape) {
+  if (!(shape.flags & work::Warm))
+    return 1;
+  // Units of 32 boundaries and 8 heads, at most.
+  int64_t units = (shape.tokens / 2048 + 1ll) * ((shape.heads + 7) / 8);
+  return static_cast<unsigned>(std::min<int64_t>(shape.blocks, units));
+}
+
+} // namespace gdn
