@@ -126,6 +126,7 @@ template <typename T> __device__ T prefix(T value, T &total) {
   __syncthreads();
   T before{};
   total = T{};
+#pragma unroll 1
   for (Int w = 0; w < warps; ++w) {
     if (w == warp)
       before = total;
@@ -175,21 +176,29 @@ __device__ float value(const void *data, Int type, long long at) {
 
 // The log decay of a chunk that ends within the sequence. What the fast functions round is far below what a threshold
 // is about; a softplus below 2^-24 reads as none, which is on the safe side.
-__device__ float decayOf(const Call &call, Int firstToken, Int head) {
-  const long long at = firstToken * call.gToken + head * call.gHead;
+template <typename Load> __device__ float decayOf(const Call &call, Int head, Load load) {
   const float rate = call.options & 2 ? -__expf(value(call.aLog, call.aLogType, head)) : 0;
   const float bias = call.options & 2 && call.dtBias ? value(call.dtBias, call.dtBiasType, head) : 0;
   float sum = 0;
-#pragma unroll 16 // so many loads in flight
-  for (Int token = 0; token < chunkTokens; ++token) {
-    float g = value(call.g, call.gType, at + token * call.gToken);
-    if (call.options & 1)
-      g = __logf(g);
-    if (call.options & 2)
-      g = rate * (fmaxf(g + bias, 0) + __logf(1 + __expf(-fabsf(g + bias))));
-    sum += g;
+#pragma unroll 1
+  for (Int token = 0; token < chunkTokens; token += 16) {
+    float g[16]; // loads in flight
+    for (Int i = 0; i < 16; ++i)
+      g[i] = load((token + i) * call.gToken);
+    for (Int i = 0; i < 16; ++i) {
+      if (call.options & 1)
+        g[i] = __logf(g[i]);
+      if (call.options & 2)
+        g[i] = rate * (fmaxf(g[i] + bias, 0) + __logf(1 + __expf(-fabsf(g[i] + bias))));
+      sum += g[i];
+    }
   }
   return sum;
+}
+
+__device__ float decayOf(const Call &call, Int firstToken, Int head) {
+  const long long at = firstToken * call.gToken + head * call.gHead;
+  return decayOf(call, head, [&](long long i) { return value(call.g, call.gType, at + i); });
 }
 
 __device__ void readUnit(const Call &call, Span span, Int unit, Int firstHead) {
@@ -747,6 +756,7 @@ __device__ Int order(const Call &call, const Plan &plan, Int items, Int whole) {
   for (Int w = 0; w < warps; ++w)
     counts[w][threadIdx.x] = 0;
   __syncthreads();
+#pragma unroll 1
   for (Int pass = 0; pass < 2; ++pass) {
     for (Int at = warp * share + lane; at - lane < end; at += 32) {
       Piece piece{};

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Prepares a Debian 12 machine, as root: installs the packages that are missing and, where there is no CUDA toolkit with
-# ptxas 12.8 or newer, takes ptxas and NVRTC from their wheels into .venv. What is there already is left alone.
+# ptxas 12.8 or newer and NVRTC, takes ptxas and NVRTC from their wheels into .venv. What is there already is left alone.
 #
 #   tools/setup.sh --torch               also makes build/torch, in which the Python package is tested: 7 GB, since PyPI has
 #                                        torch for x86-64 with CUDA alone
@@ -40,13 +40,14 @@ install_packages() {
   DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}"
 }
 
-# Looks where gdnc looks.
+# Looks where gdnc looks: ptxas, and NVRTC beside it.
 has_toolkit() {
   [[ ${GDNC_IGNORE_CUDA:-} != 1 ]] || return 1
   local ptxas version
   for ptxas in "${CUDA_HOME:-}/bin/ptxas" "$(command -v ptxas || true)" /usr/local/cuda/bin/ptxas; do
     [[ -x $ptxas ]] || continue
     version=$("$ptxas" --version | sed -n 's/.*, V\([0-9.]*\)$/\1/p')
+    compgen -G "$(dirname "$ptxas")/../lib*/libnvrtc.so.1[23]" >/dev/null || continue
     if printf '12.8\n%s\n' "$version" | sort --version-sort --check=quiet; then
       echo "setup: found ptxas $version in $(dirname "$ptxas")"
       return 0

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <dlfcn.h>
 #include <filesystem>
 #include <sstream>
 #include <unistd.h>
@@ -23,7 +24,7 @@ static std::vector<fs::path> wheelFolders() {
   for (fs::path folder = program.parent_path(); folder.has_relative_path(); folder = folder.parent_path())
     for (const fs::directory_entry &python : fs::directory_iterator(folder / ".venv" / "lib", error))
       for (const fs::directory_entry &wheel : fs::directory_iterator(python.path() / "site-packages" / "nvidia", error))
-        if (fs::is_directory(wheel.path() / "bin", error))
+        if (fs::is_directory(wheel.path() / "bin", error) || fs::is_directory(wheel.path() / "lib", error))
           folders.push_back(wheel.path() / "bin");
   std::sort(folders.begin(), folders.end());
   return folders;
@@ -91,6 +92,39 @@ ToolSearch findDisassembler() {
   return {std::nullopt, "expected nvdisasm or cuobjdump of the CUDA toolkit, got neither in $CUDA_HOME/bin, PATH, "
                         "/usr/local/cuda/bin and "
                         ".venv; $GDNC_NVDISASM names one"};
+}
+
+// The version that a library tells, if it is NVRTC.
+static std::optional<Tool> readNvrtc(const std::string &path) {
+  void *library = dlopen(path.c_str(), RTLD_LAZY);
+  auto version = library ? reinterpret_cast<int (*)(int *, int *)>(dlsym(library, "nvrtcVersion")) : nullptr;
+  int major = 0, minor = 0;
+  if (!version || version(&major, &minor) != 0)
+    return std::nullopt;
+  Tool tool{path, {static_cast<unsigned>(major), static_cast<unsigned>(minor)}, {}};
+  tool.versionText = tool.version.text();
+  return tool;
+}
+
+ToolSearch findNvrtc() {
+  std::vector<std::string> paths;
+  const std::string names[] = {"libnvrtc.so.13", "libnvrtc.so.12"};
+  if (std::string given = environment("GDNC_NVRTC"); !given.empty()) {
+    paths = {given};
+  } else {
+    for (const fs::path &folder : toolkitFolders())
+      for (const char *lib : {"lib64", "lib"})
+        for (const std::string &name : names)
+          if (std::error_code error; fs::exists(folder.parent_path() / lib / name, error))
+            paths.push_back(folder.parent_path() / lib / name);
+    paths.insert(paths.end(), std::begin(names), std::end(names));
+  }
+  for (const std::string &path : paths)
+    if (std::optional<Tool> tool = readNvrtc(path))
+      return {tool, ""};
+  return {std::nullopt,
+          "expected NVRTC (libnvrtc.so.13 or libnvrtc.so.12), got none in the lib folders beside "
+          "$CUDA_HOME/bin, PATH and /usr/local/cuda/bin, .venv and the library path; $GDNC_NVRTC names one"};
 }
 
 } // namespace gdnc

@@ -1,4 +1,4 @@
-// Programs of the CUDA toolkit on this machine.
+// Programs and libraries of the CUDA toolkit on this machine.
 #pragma once
 #include "compiler/backend/Target.h"
 #include <optional>
@@ -25,5 +25,9 @@ ToolSearch findPtxas(Version atLeast);
 
 // nvdisasm or cuobjdump, from the same places; $GDNC_NVDISASM alone where set.
 ToolSearch findDisassembler();
+
+// NVRTC 12 or 13, from the lib folders beside those places, else from where the loader looks; $GDNC_NVRTC alone where
+// set.
+ToolSearch findNvrtc();
 
 } // namespace gdnc

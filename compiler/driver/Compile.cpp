@@ -2,6 +2,7 @@
 #include "compiler/backend/Assemble.h"
 #include "compiler/backend/Emit.h"
 #include "compiler/backend/Passes.h"
+#include "compiler/driver/CompileCuda.h"
 #include "compiler/driver/Dialects.h"
 #include "compiler/driver/Parameters.h"
 #include "compiler/tile/Pipeline.h"
@@ -182,7 +183,12 @@ CompileResult Compilation::run(Phase phase) {
 
 } // namespace
 
-CompileResult compile(const CompileRequest &request, Phase phase) { return Compilation(request).run(phase); }
+CompileResult compile(const CompileRequest &request, Phase phase) {
+  const Target *target = findTarget(request.arch);
+  if (isCuda(request) && target && target->served)
+    return compileCuda(request, phase, *target);
+  return Compilation(request).run(phase);
+}
 
 std::vector<std::string> servedArchs() {
   std::vector<std::string> names;

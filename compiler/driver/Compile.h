@@ -13,7 +13,7 @@ namespace gdnc {
 enum class Phase { Tile, Sm, Llvm, Ptx, Cubin, Sass };
 
 struct CompileRequest {
-  std::string templateFile;                  // path of the .mlir
+  std::string templateFile;                  // path of the .mlir, or of a .cu
   std::map<std::string, std::string> values; // template parameters, e.g. K=128 V=128 io=bf16
   std::string arch = "sm_90a";
   std::string entry; // name of the PTX entry; empty: derived from template, parameters and arch

@@ -53,7 +53,9 @@ class Wheel(unittest.TestCase):
         self.assertEqual(metadata["ptxas"], {"sm_90a": "12.8.93"})
         self.assertFalse(metadata["flags"]["ptx"])
         kernels = _library.kernels()
-        self.assertEqual({(k.key_dim, k.value_dim) for k in kernels}, {(64, 64), (96, 192), (128, 128)})
+        served = {(k.key_dim, k.value_dim) for k in kernels if k.operation == b"forward"}
+        self.assertEqual(served, {(64, 64), (96, 192), (128, 128)})
+        self.assertEqual([k.arch for k in kernels if k.operation == b"plan"], [b"sm_90a"])
         self.assertEqual({k.min_driver for k in kernels}, {12000})
 
 

@@ -1,5 +1,6 @@
 #include "tools/gdnc/Build.h"
 #include "compiler/backend/Toolkit.h"
+#include "compiler/config/Costs.h"
 #include "runtime/format/bundle.h"
 #include "tools/gdnc/Cache.h"
 #include "tools/gdnc/Common.h"
@@ -20,6 +21,13 @@ namespace {
 
 std::string ptxasVersion(const std::string &arch) {
   ToolSearch search = findPtxas(findTarget(arch)->ptxas);
+  if (!search.tool)
+    throw Failure(EnvironmentError, "{}", search.error);
+  return search.tool->versionText;
+}
+
+std::string nvrtcVersion() {
+  ToolSearch search = findNvrtc();
   if (!search.tool)
     throw Failure(EnvironmentError, "{}", search.error);
   return search.tool->versionText;
@@ -51,9 +59,12 @@ public:
         failures(variants.size()) {
     // Whatever is compiled into this program, and what it calls, is part of what decides a kernel.
     toolHash = sha256(readFile("/proc/self/exe") + llvmVersion());
-    for (const Variant &variant : variants)
+    for (const Variant &variant : variants) {
       if (std::string &version = ptxas[variant.key.arch]; version.empty())
         version = ptxasVersion(variant.key.arch);
+      if (variant.key.operation == planTemplate && nvrtc.empty())
+        nvrtc = nvrtcVersion() + '\n' + readFile(workHeader().string());
+    }
   }
 
   void work() {
@@ -108,6 +119,8 @@ private:
   std::string cacheName(const Variant &variant) const {
     std::string text = toolHash + ptxas.at(variant.key.arch) + '\n' + readFile(variant.request.templateFile) + '\0' +
                        gdn::describe(variant.key);
+    if (variant.key.operation == planTemplate)
+      text += '\n' + nvrtc;
     for (auto &[name, value] : variant.request.values)
       text += fmt::format("\n{}={}", name, value);
     return sha256(text);
@@ -117,6 +130,7 @@ private:
   std::optional<Cache> cache;
   std::string toolHash;
   std::map<std::string, std::string> ptxas; // version, by architecture
+  std::string nvrtc;                        // what else decides a planner
   Progress progress;
   std::vector<BuiltKernel> built;
   std::vector<std::exception_ptr> failures;
@@ -150,22 +164,28 @@ std::string gdnc::describeBuild(const BuildOptions &options, const std::optional
   std::set<std::string> archs, dtypes, states;
   std::map<std::string, std::string> ptxas;
   std::set<uint32_t> splits, abis;
+  std::set<std::string> costs;
   for (const BuiltKernel &built : kernels) {
     const gdn::KernelKey &key = built.kernel.key;
     if (archs.insert(key.arch).second)
       ptxas[key.arch] = ptxasVersion(key.arch);
-    dtypes.insert(gdn::describe(key.io));
-    states.insert(key.stateVFirst ? "v-first" : "k-first");
-    splits.insert(key.split);
     gdn::CubinInfo info;
     if (gdn::readCubin(built.kernel.cubin, info).empty())
       abis.insert(info.abi);
+    if (key.operation == planTemplate) {
+      costs.insert(costsFile(key.arch));
+      continue;
+    }
+    dtypes.insert(gdn::describe(key.io));
+    states.insert(key.stateVFirst ? "v-first" : "k-first");
+    splits.insert(key.split);
   }
   auto hash = [](const std::filesystem::path &path) { return sha256(readFile(path.string())); };
   json metadata = {
       {"gdnc", {{"version", version}, {"commit", *commit ? json(commit) : json()}, {"modified", modified}}},
       {"llvm", llvmVersion()},
       {"ptxas", ptxas},
+      {"nvrtc", nvrtcVersion()},
       {"elf_abi", abis},
       {"flags",
        {{"arch", archs},
@@ -176,8 +196,15 @@ std::string gdnc::describeBuild(const BuildOptions &options, const std::optional
         {"ptx", options.withPtx}}},
       {"model", model ? describeModel(*model) : json()},
       {"tp", options.ranks},
-      {"templates", {{std::string(forwardTemplate) + ".mlir", hash(templateFile(forwardTemplate))}}},
+      {"templates",
+       {{"forward.mlir", hash(templateFile(forwardTemplate))},
+        {"plan.cu", hash(templateFile(planTemplate))},
+        {"work.h", hash(workHeader())}}},
       {"coefs", {{"schedule.csv", hash(dataFolder() / "coefs/schedule.csv")}}},
   };
+  for (const std::string &file : costs) {
+    metadata["coefs"][file] = hash(dataFolder() / "coefs" / file);
+    metadata["costs"][file] = readCosts((dataFolder() / "coefs" / file).string());
+  }
   return metadata.dump();
 }

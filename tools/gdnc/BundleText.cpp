@@ -76,14 +76,15 @@ const TableRow gdnc::kernelHead = {"kernel",  "target",  "K",         "V",      
 TableRow gdnc::kernelRow(const gdn::BundleKernel &entry) {
   const gdn::Kernel &kernel = entry.kernel;
   const gdn::KernelKey &key = kernel.key;
+  auto ofForward = [&](const std::string &value) { return key.operation == "plan" ? "-" : value; };
   return {key.operation,
           key.arch,
-          std::to_string(key.keyDim),
-          std::to_string(key.valueDim),
-          gdn::describe(key.io),
-          key.stateVFirst ? "v-first" : "k-first",
-          std::to_string(key.split),
-          key.profile ? "yes" : "no",
+          ofForward(std::to_string(key.keyDim)),
+          ofForward(std::to_string(key.valueDim)),
+          ofForward(gdn::describe(key.io)),
+          ofForward(key.stateVFirst ? "v-first" : "k-first"),
+          ofForward(std::to_string(key.split)),
+          ofForward(key.profile ? "yes" : "no"),
           std::to_string(kernel.threads),
           std::to_string(kernel.registers),
           std::to_string(kernel.sharedBytes),

@@ -16,7 +16,9 @@ fs::path gdnc::dataFolder() {
 
 fs::path gdnc::templateFile(const std::string &name) {
   // Resolved, so that in a build tree messages name the source file.
-  return fs::weakly_canonical(dataFolder() / "templates" / (name + ".mlir"));
+  fs::path file = fs::weakly_canonical(dataFolder() / "templates" / name);
+  file += name == "plan" ? ".cu" : ".mlir";
+  return file;
 }
 
 void gdnc::writeFile(const fs::path &path, const std::string &bytes) {

@@ -32,7 +32,7 @@ void addDoctor(CLI::App &app);
 
 // Templates and tables that belong to this gdnc: share/gdnc beside the folder it runs from.
 std::filesystem::path dataFolder();
-std::filesystem::path templateFile(const std::string &name); // "forward"
+std::filesystem::path templateFile(const std::string &name); // "forward", "plan"
 
 void writeFile(const std::filesystem::path &path, const std::string &bytes);
 

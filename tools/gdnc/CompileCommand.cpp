@@ -1,3 +1,4 @@
+#include "compiler/config/Costs.h"
 #include "tools/gdnc/Common.h"
 #include "tools/gdnc/Options.h"
 #include "tools/gdnc/Plan.h"
@@ -15,8 +16,13 @@ struct CompileOptions {
 const std::map<std::string, Phase> phases = {{"tile", Phase::Tile}, {"sm", Phase::Sm},       {"llvm", Phase::Llvm},
                                              {"ptx", Phase::Ptx},   {"cubin", Phase::Cubin}, {"sass", Phase::Sass}};
 
-// A template that is named rather than given as a file gets the schedule that gdnc build would give it.
-void addSchedule(CompileRequest &request) {
+// A template that is named rather than given as a file gets the parameters that gdnc build would give it.
+void addSchedule(const std::string &name, CompileRequest &request) {
+  if (name == planTemplate) {
+    for (auto &[cost, value] : readCosts((dataFolder() / "coefs" / costsFile(request.arch)).string()))
+      request.values.insert({cost, std::to_string(value)});
+    return;
+  }
   auto number = [&](const char *name, const char *otherwise) {
     auto value = request.values.find(name);
     return value == request.values.end() ? std::string(otherwise) : value->second;
@@ -39,7 +45,7 @@ void runCompile(const CompileOptions &options) {
   bool named = options.source.find_first_of("./") == std::string::npos;
   request.templateFile = named ? templateFile(options.source).string() : options.source;
   if (named)
-    addSchedule(request);
+    addSchedule(options.source, request);
   readFile(request.templateFile); // says what is wrong with the path
   if (options.output.empty() && options.emit == "cubin" && isatty(STDOUT_FILENO))
     throw Failure(UsageError, "--emit=cubin: expected -o or a pipe, got a terminal");
@@ -59,8 +65,8 @@ void gdnc::addCompile(CLI::App &app) {
   CLI::App *command = app.add_subcommand("compile", "show one kernel at any phase of its compilation");
   command
       ->add_option("template", options->source,
-                   "a template file; or a template's name, such as forward: its schedule parameters then come from "
-                   "the schedule table, as in gdnc build")
+                   "a template file; or a template's name, forward or plan: its parameters then come from the tables, "
+                   "as in gdnc build")
       ->required();
   std::vector<std::string> names{"tile", "sm", "llvm", "ptx", "cubin", "sass"};
   command->add_option("--emit", options->emit, "phase: tile, sm, llvm, ptx, cubin or sass")

@@ -3,13 +3,11 @@
 #include "tools/gdnc/Table.h"
 #include "tools/gdnc/Version.h"
 #include <CLI/CLI.hpp>
-#include <dlfcn.h>
 #include <gdn/gdn.h>
 #include <nlohmann/json.hpp>
 
 using namespace gdnc;
 using nlohmann::json;
-namespace fs = std::filesystem;
 
 namespace {
 
@@ -33,29 +31,6 @@ ToolSearch findPtxasForAll() {
   return findPtxas(newest);
 }
 
-// NVRTC from the folder tree that ptxas is in, else from where the loader looks.
-Finding findNvrtc(const ToolSearch &ptxas) {
-  std::vector<fs::path> folders;
-  if (ptxas.tool) {
-    fs::path root = fs::weakly_canonical(ptxas.tool->path).parent_path().parent_path();
-    folders = {root / "lib64", root / "lib"};
-  }
-  folders.push_back("");
-  for (const fs::path &folder : folders)
-    for (const char *name : {"libnvrtc.so.13", "libnvrtc.so.12"}) {
-      std::string path = (folder / name).string();
-      void *library = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
-      if (!library)
-        continue;
-      auto version = reinterpret_cast<int (*)(int *, int *)>(dlsym(library, "nvrtcVersion"));
-      int major = 0, minor = 0;
-      if (version && version(&major, &minor) == 0)
-        return {"nvrtc", fmt::format("{}.{}", major, minor), path, ""};
-    }
-  return {"nvrtc", "", "",
-          "expected libnvrtc.so.13 or libnvrtc.so.12 beside ptxas or in the library path, got neither"};
-}
-
 void findDevices(std::vector<Finding> &findings) {
   gdn_device_info info{};
   info.struct_size = sizeof info;
@@ -75,9 +50,9 @@ void findDevices(std::vector<Finding> &findings) {
 }
 
 void runDoctor(bool asJson) {
-  ToolSearch ptxas = findPtxasForAll();
+  ToolSearch ptxas = findPtxasForAll(), nvrtc = findNvrtc();
   std::vector<Finding> findings = {describeTool("ptxas", ptxas), describeTool("disassembler", findDisassembler()),
-                                   findNvrtc(ptxas)};
+                                   describeTool("nvrtc", nvrtc)};
   findDevices(findings);
   json report = {{"gdnc", versionText()}, {"found", json::object()}, {"missing", json::object()}};
   std::vector<TableRow> rows{{"", "version", "where"}};
@@ -95,8 +70,8 @@ void runDoctor(bool asJson) {
   for (const Finding &finding : findings)
     if (!asJson && !finding.error.empty())
       fmt::print("{}: {}\n", finding.name, finding.error);
-  if (!ptxas.tool) // all else is needed only by some commands
-    throw Failure(EnvironmentError, "gdnc build needs ptxas");
+  if (!ptxas.tool || !nvrtc.tool) // all else is needed only by some commands
+    throw Failure(EnvironmentError, "gdnc build needs ptxas and NVRTC");
 }
 
 } // namespace
@@ -104,7 +79,7 @@ void runDoctor(bool asJson) {
 void gdnc::addDoctor(CLI::App &app) {
   auto asJson = std::make_shared<bool>(false);
   CLI::App *command =
-      app.add_subcommand("doctor", "show what this machine has of what gdnc uses; exit 3 without ptxas");
+      app.add_subcommand("doctor", "show what this machine has of what gdnc uses; exit 3 without ptxas or NVRTC");
   command->add_flag("--json", *asJson, "print JSON");
   command->callback([asJson] { runDoctor(*asJson); });
 }

@@ -11,7 +11,7 @@ using nlohmann::json;
 static std::set<std::string> listTemplates() {
   std::set<std::string> names;
   for (auto &entry : std::filesystem::directory_iterator(dataFolder() / "templates"))
-    if (entry.path().extension() == ".mlir")
+    if (entry.path().extension() == ".mlir" || entry.path().extension() == ".cu")
       names.insert(entry.path().stem().string());
   return names;
 }

@@ -1,4 +1,5 @@
 #include "tools/gdnc/Plan.h"
+#include "compiler/config/Costs.h"
 #include "tools/gdnc/Common.h"
 #include <algorithm>
 #include <fmt/ranges.h>
@@ -6,7 +7,12 @@
 
 using namespace gdnc;
 
-const char *const gdnc::forwardTemplate = "forward";
+const char *const gdnc::forwardTemplate = "forward", *const gdnc::planTemplate = "plan";
+
+// Only the H200 has been measured; others differ less in the ratios that count.
+std::string gdnc::costsFile(const std::string &arch) { return "h200.csv"; }
+
+std::filesystem::path gdnc::workHeader() { return dataFolder() / "runtime/format/work.h"; }
 
 std::vector<Schedule> gdnc::servedSchedules() {
   std::vector<std::string> archs = servedArchs();
@@ -99,17 +105,34 @@ static Variant makeVariant(const Schedule &schedule, const std::string &dtype, b
   return variant;
 }
 
+// One serves all forward kernels of an architecture: it knows of K and V what it is told.
+static Variant makePlanner(const std::string &arch) {
+  Variant variant;
+  variant.key.operation = planTemplate;
+  variant.key.arch = arch;
+  variant.key.keyDim = variant.key.valueDim = 1;
+  variant.request.templateFile = templateFile(planTemplate).string();
+  variant.request.arch = arch;
+  for (auto &[name, value] : readCosts((dataFolder() / "coefs" / costsFile(arch)).string())) {
+    variant.request.values[name] = std::to_string(value);
+    variant.schedule += fmt::format("{}{}={}", variant.schedule.empty() ? "" : " ", name, value);
+  }
+  return variant;
+}
+
 std::vector<Variant> gdnc::planBuild(const BuildOptions &options, const std::optional<Model> &model) {
   std::vector<Schedule> schedules = servedSchedules();
   checkArchs(schedules, options.archs);
   std::vector<Variant> variants;
-  for (const std::string &arch : options.archs)
+  for (const std::string &arch : options.archs) {
+    variants.push_back(makePlanner(arch));
     for (const Schedule &schedule : selectSchedules(schedules, arch, model, options.splits))
       for (const std::string &dtype : options.dtypes)
         for (const std::string &state : options.states)
           for (bool profile : {false, true})
             if (!profile || options.profile)
               variants.push_back(makeVariant(schedule, dtype, state == "v-first", profile));
+  }
   std::sort(variants.begin(), variants.end(), [](const Variant &a, const Variant &b) { return a.key < b.key; });
   auto twice =
       std::unique(variants.begin(), variants.end(), [](const Variant &a, const Variant &b) { return a.key == b.key; });

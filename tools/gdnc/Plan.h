@@ -3,6 +3,7 @@
 #include "compiler/config/Model.h"
 #include "compiler/config/Schedule.h"
 #include "compiler/driver/Compile.h"
+#include <filesystem>
 #include <optional>
 
 namespace gdnc {
@@ -28,8 +29,14 @@ struct Variant {
   std::string schedule; // "name=value name=value"
 };
 
-// "forward", the template that bundles are made from.
-extern const char *const forwardTemplate;
+// "forward" and "plan", the templates that bundles are made from.
+extern const char *const forwardTemplate, *const planTemplate;
+
+// The file in coefs/ whose costs the planner of an architecture goes by.
+std::string costsFile(const std::string &arch);
+
+// What the planner includes, beside the templates.
+std::filesystem::path workHeader();
 
 // Rows of coefs/schedule.csv for architectures that the compiler has a target for.
 std::vector<Schedule> servedSchedules();

@@ -80,7 +80,7 @@ RunReport gdnc::runForward(std::string_view bytes, uint32_t heads, uint32_t valu
   RunReport report{gpu.info().name, tokens, {}};
   for (size_t i = 0; i < bundle.size(); ++i) {
     gdn_kernel_info info = bundle.kernel(i);
-    if (info.profile)
+    if (info.profile || info.operation != std::string("forward"))
       continue;
     task.set(info);
     report.results.push_back(runKernel(gpu, bundle, i, task.problem, task.wanted));

@@ -10,7 +10,8 @@ std::string gdnc::formatTable(const std::vector<TableRow> &rows) {
   for (const TableRow &row : rows)
     for (size_t i = 0; i < row.size(); ++i) {
       widths[i] = std::max(widths[i], row[i].size());
-      if (&row != &rows.front() && !row[i].empty() && !isdigit(static_cast<unsigned char>(row[i].front())))
+      bool none = row[i].empty() || row[i] == "-";
+      if (&row != &rows.front() && !none && !isdigit(static_cast<unsigned char>(row[i].front())))
         numeric[i] = false;
     }
   std::string text;

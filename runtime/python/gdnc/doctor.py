@@ -37,6 +37,8 @@ def _variants(kernels: list[_library.KernelInfo]) -> list[str]:
     """One line for kernels that differ in types, layout and split alone."""
     groups: dict[str, list[_library.KernelInfo]] = {}
     for kernel in kernels:
+        if kernel.operation != b"forward":  # serves all of these
+            continue
         head = f"{kernel.operation.decode()} {kernel.arch.decode()} K={kernel.key_dim} V={kernel.value_dim}"
         groups.setdefault(head, []).append(kernel)
     lines = []
