@@ -35,8 +35,9 @@ std::vector<KernelParam> planParameters() {
 
 // Macros from parameters: full=3930 is GDN_FULL.
 std::vector<std::string> optionsOf(const CompileRequest &request) {
-  fs::path root = fs::path(request.templateFile).parent_path().parent_path();
-  std::vector<std::string> options = {"--include-path=" + (root / "runtime").string()};
+  fs::path folder = fs::path(request.templateFile).parent_path();
+  std::vector<std::string> options = {"--include-path=" + folder.string(),
+                                      "--include-path=" + (folder.parent_path() / "runtime").string()};
   for (const auto &[name, value] : request.values) {
     std::string macro;
     for (char c : name)

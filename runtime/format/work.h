@@ -34,7 +34,7 @@ enum Place : Int {
   Nowhere = -4,  // as a destination
 };
 
-struct Item {
+struct alignas(16) Item {
   Int begin, end; // tokens of the packed axis; `warm` chunks count from `begin`
   Int sequence;
   Int head;      // v-head

@@ -62,8 +62,11 @@ public:
     for (const Variant &variant : variants) {
       if (std::string &version = ptxas[variant.key.arch]; version.empty())
         version = ptxasVersion(variant.key.arch);
-      if (variant.key.operation == planTemplate && nvrtc.empty())
-        nvrtc = nvrtcVersion() + '\n' + readFile(workHeader().string());
+      if (variant.key.operation == planTemplate && planner.empty()) {
+        planner = nvrtcVersion();
+        for (auto &[file, path] : plannerFiles())
+          planner += '\n' + file + '\n' + readFile(path.string());
+      }
     }
   }
 
@@ -120,7 +123,7 @@ private:
     std::string text = toolHash + ptxas.at(variant.key.arch) + '\n' + readFile(variant.request.templateFile) + '\0' +
                        gdn::describe(variant.key);
     if (variant.key.operation == planTemplate)
-      text += '\n' + nvrtc;
+      text += '\n' + planner;
     for (auto &[name, value] : variant.request.values)
       text += fmt::format("\n{}={}", name, value);
     return sha256(text);
@@ -130,7 +133,7 @@ private:
   std::optional<Cache> cache;
   std::string toolHash;
   std::map<std::string, std::string> ptxas; // version, by architecture
-  std::string nvrtc;                        // what else decides a planner
+  std::string planner;                      // what else decides a planner
   Progress progress;
   std::vector<BuiltKernel> built;
   std::vector<std::exception_ptr> failures;
@@ -196,12 +199,11 @@ std::string gdnc::describeBuild(const BuildOptions &options, const std::optional
         {"ptx", options.withPtx}}},
       {"model", model ? describeModel(*model) : json()},
       {"tp", options.ranks},
-      {"templates",
-       {{"forward.mlir", hash(templateFile(forwardTemplate))},
-        {"plan.cu", hash(templateFile(planTemplate))},
-        {"work.h", hash(workHeader())}}},
+      {"templates", {{std::string(forwardTemplate) + ".mlir", hash(templateFile(forwardTemplate))}}},
       {"coefs", {{"schedule.csv", hash(dataFolder() / "coefs/schedule.csv")}}},
   };
+  for (auto &[file, path] : plannerFiles())
+    metadata["templates"][file] = hash(path);
   for (const std::string &file : costs) {
     metadata["coefs"][file] = hash(dataFolder() / "coefs" / file);
     metadata["costs"][file] = readCosts((dataFolder() / "coefs" / file).string());

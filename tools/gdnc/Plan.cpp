@@ -12,7 +12,13 @@ const char *const gdnc::forwardTemplate = "forward", *const gdnc::planTemplate =
 // Only the H200 has been measured; others differ less in the ratios that count.
 std::string gdnc::costsFile(const std::string &arch) { return "h200.csv"; }
 
-std::filesystem::path gdnc::workHeader() { return dataFolder() / "runtime/format/work.h"; }
+std::map<std::string, std::filesystem::path> gdnc::plannerFiles() {
+  std::map<std::string, std::filesystem::path> files = {{"plan.cu", templateFile(planTemplate)},
+                                                        {"work.h", dataFolder() / "runtime/format/work.h"}};
+  for (auto &entry : std::filesystem::directory_iterator(dataFolder() / "templates/plan"))
+    files["plan/" + entry.path().filename().string()] = entry.path();
+  return files;
+}
 
 std::vector<Schedule> gdnc::servedSchedules() {
   std::vector<std::string> archs = servedArchs();

@@ -35,8 +35,8 @@ extern const char *const forwardTemplate, *const planTemplate;
 // The file in coefs/ whose costs the planner of an architecture goes by.
 std::string costsFile(const std::string &arch);
 
-// What the planner includes, beside the templates.
-std::filesystem::path workHeader();
+// The planner's source and all that it includes, by the names that metadata gives them, sorted.
+std::map<std::string, std::filesystem::path> plannerFiles();
 
 // Rows of coefs/schedule.csv for architectures that the compiler has a target for.
 std::vector<Schedule> servedSchedules();

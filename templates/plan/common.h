@@ -1,0 +1,130 @@
+// The planner's call, its constants and its sums over a block.
+#pragma once
+#include "format/work.h"
+using namespace gdn::work;
+
+namespace {
+
+constexpr Int threads = 512, warps = threads / 32;
+
+// Costs, in full steps.
+constexpr float stateStep = float(GDN_STATE) / GDN_FULL, start = float(GDN_START) / GDN_FULL;
+constexpr float flag = float(GDN_FLAG) / GDN_FULL, hop = float(GDN_HOP) / GDN_FULL;
+constexpr float linkedFixed = 2.5f * start + 3 * flag; // starts and flags on the path of a tile cut by transition
+
+// Found by simulation.
+constexpr Int tries = 64;                             // deadlines
+constexpr float margin = 1.04f, fee = 1.5f;           // a cut must win this factor and so many steps
+constexpr float packed = 0.98f, packedLinked = 0.95f; // share of the blocks' time that items fill; beside transitions
+constexpr float pathShare = 0.95f;                    // of the deadline that a linked tile's path takes among others
+constexpr float manyShare = 0.25f;                    // of the blocks' time: so much else fills their gaps
+constexpr float rootShare = 0.6f;                     // a root segment is at least this part of the first dependent
+constexpr Int slices = 4, leastSlice = 12;            // of a run between warm-ups beside transitions; chunks
+constexpr Int shortShare = 16;                        // tiles up to this part of the deadline stay whole
+constexpr float least = 2, leastRest = 3;             // chunks of a run and of a slice that are worth a cut
+constexpr float never = 1e30f;
+
+struct Call {
+  const void *offsets; // cu_seqlens, or null
+  bool wide;
+  Int length; // of each sequence of a dense batch
+  const char *g;
+  long long gToken, gHead;         // strides in elements
+  const char *aLog, *dtBias;       // a v-head each
+  Int gType, aLogType, dtBiasType; // ElementType: 0 fp32, 1 bf16, 2 fp16
+  Int options;                     // InputOption of g: 1 the decay, 2 the input of -exp(A_log) softplus(g + dt_bias)
+  char *workspace;
+  Shape shape;
+  Int parts, tiles;
+  const Layout &at;
+
+  template <typename T> __device__ T *place(long long offset) const {
+    return reinterpret_cast<T *>(workspace + offset);
+  }
+  __device__ Int offset(Int i) const {
+    long long value = wide ? static_cast<const long long *>(offsets)[i] : static_cast<const int *>(offsets)[i];
+    return Int(min(max(value, 0ll), (long long)shape.tokens));
+  }
+};
+
+struct Span {
+  Int begin, end;
+  __device__ Int chunks() const { return (end - begin + chunkTokens - 1) / chunkTokens; }
+};
+
+__device__ Span spanOf(const Call &call, Int sequence) {
+  if (!call.offsets)
+    return {sequence * call.length, (sequence + 1) * call.length};
+  Int begin = call.offset(sequence);
+  return {begin, max(begin, call.offset(sequence + 1))};
+}
+
+// A tile that may be cut for parallelism. `warm`: chunks before any cut that let the state decay; more than longestWarm
+// where it does not.
+struct alignas(16) LongTile {
+  Int sequence, head, chunks, warm;
+};
+static_assert(sizeof(LongTile) == longBytes);
+
+// A tile that is not whole and short, and how it is cut. On the line: warm-up cuts after `first` chunks and then every
+// `step`, and hand-overs in the first run, those between and the last. By transition: `cuts` middle segments, the root
+// of `first` and the first dependent of `step` chunks.
+struct alignas(16) CutTile {
+  Int sequence, begin, end, head;
+  Int part, cuts; // part -1: all tiles of the head, which share their matrices
+  float first, step;
+  Int firstHands, hands, lastHands;
+  float firstSlice, slice;  // the last slice of the first run, and of others
+  Int items, slots, middle; // number of the first of each
+  __device__ Int chunks() const { return Span{begin, end}.chunks(); }
+};
+static_assert(sizeof(CutTile) == tileBytes);
+
+// ---- Sums over a block
+
+struct Count { // what tiles need, and those that stay whole
+  Int tiles, items, slots, middle, whole;
+};
+struct Most {
+  float sum;
+  Int most;
+};
+__device__ Count operator+(Count a, Count b) {
+  return {a.tiles + b.tiles, a.items + b.items, a.slots + b.slots, a.middle + b.middle, a.whole + b.whole};
+}
+__device__ Most operator+(Most a, Most b) { return {a.sum + b.sum, max(a.most, b.most)}; }
+
+template <typename T> __device__ T from(T x, Int lane) { return __shfl_sync(~0u, x, lane); }
+template <> __device__ Count from(Count x, Int lane) {
+  return {from(x.tiles, lane), from(x.items, lane), from(x.slots, lane), from(x.middle, lane), from(x.whole, lane)};
+}
+template <> __device__ Most from(Most x, Int lane) { return {from(x.sum, lane), from(x.most, lane)}; }
+
+// The sum of the first `count` lanes up to this one.
+template <typename T> __device__ T prefixOfWarp(T sum, Int count) {
+  const Int lane = threadIdx.x % 32;
+#pragma unroll 1 // code that runs once is paid for by its length
+  for (Int d = 1; d < count; d *= 2) {
+    T other = from(sum, lane - d);
+    if (lane >= d)
+      sum = other + sum;
+  }
+  return sum;
+}
+
+// The sum of the threads before this one; in `total` that of all. In a fixed order, as floats are to have it.
+template <typename T> __device__ T prefix(T value, T &total) {
+  __shared__ T sums[warps];
+  const Int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const T sum = prefixOfWarp(value, 32);
+  if (lane == 31)
+    sums[warp] = sum;
+  __syncthreads();
+  const T ofWarps = prefixOfWarp(lane < warps ? sums[lane] : T{}, warps);
+  __syncthreads();
+  total = from(ofWarps, warps - 1);
+  const T before = from(ofWarps, warp - 1), left = from(sum, lane - 1);
+  return (warp ? before : T{}) + (lane ? left : T{});
+}
+
+} // namespace

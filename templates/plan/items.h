@@ -1,0 +1,101 @@
+// Items, of cut tiles and whole ones.
+#pragma once
+#include "plan/cuts.h"
+
+namespace {
+
+struct Piece {
+  Item item;
+  float tail; // steps
+  bool late;
+};
+
+// Of these chunks of a tile.
+__device__ Item itemOf(Span span, Int sequence, Int head, Int column, Int begin, Int end) {
+  Item item{};
+  item.begin = span.begin + begin * chunkTokens;
+  item.end = min(span.begin + end * chunkTokens, span.end);
+  item.sequence = sequence;
+  item.head = item.valueHead = head;
+  item.column = column;
+  item.from = item.to = Caller;
+  item.fromCount = 1;
+  return item;
+}
+
+// Item j of a tile on the line. A run lies there with its end first: so a tile's early part, which must run first, comes
+// first in one block's share, and its late part last in another's.
+__device__ Piece linePiece(const Call &call, const Plan &plan, const CutTile &tile, Int middle, Int j) {
+  Int run = 0, slice = j, hands = tile.firstHands;
+  if (tile.cuts && j > hands) {
+    const Int k = j - hands - 1, each = 1 + tile.hands;
+    run = min(1 + k / each, tile.cuts);
+    slice = k - (run - 1) * each;
+    hands = run == tile.cuts ? tile.lastHands : tile.hands;
+  }
+  const float begin = run ? tile.first + (run - 1) * tile.step : 0;
+  const float end = run == tile.cuts ? tile.chunks() : tile.first + run * tile.step;
+  const float ofSlice = run ? tile.slice : tile.firstSlice;
+  auto edge = [&](Int i) { // where slice i begins
+    const float cut = end - ofSlice - (hands - i) * (plan.quantum - start);
+    return Int(rintf(i == 0 ? begin : i > hands ? end : cut));
+  };
+  const Int first = edge(slice);
+  const bool cold = run && !slice; // it begins with a warm-up
+  const Int warm = cold ? min(first, Int(__ldcg(warmAt(call, tile.begin, first, tile.head)))) : 0;
+  Item item = itemOf({tile.begin, tile.end}, tile.sequence, tile.head, tile.part * call.shape.columns, first - warm,
+                     edge(slice + 1));
+  const Int slot = middle + tile.slots + j - run; // a run's last item hands nothing over
+  item.warm = warm;
+  item.from = slice ? slot - 1 : warm < first ? Zeros : Caller;
+  item.to = slice < hands ? slot : run == tile.cuts ? Caller : Nowhere;
+  const float tail = rintf(end) - first + (hands - slice + 1) * start + (hands - slice) * flag + warm * stateStep;
+  return {item, tail, false};
+}
+
+// Item j of a tile that is cut by transition: roots; M and N of each middle segment; scans, of 64 rows each and then of
+// the hops that one makes; dependents.
+__device__ Piece linkedPiece(const Call &call, const Plan &plan, const CutTile &tile, Int middle, Int j) {
+  const Int x = tile.cuts, parts = call.parts, root = middle + tile.slots;
+  const Int makers = 2 * x * parts, rows = call.shape.valueDim / 64, scans = rows * ((x + maxHops - 1) / maxHops);
+  const Int maker = j - parts, scan = maker - makers, dependent = scan - scans;
+  const bool isRoot = maker < 0, isMaker = !isRoot && scan < 0, isScan = !isRoot && !isMaker && dependent < 0;
+  const Int done = scan / rows * maxHops; // hops of the scans before
+  const Int segment = isRoot ? 0 : isMaker ? 1 + maker / (2 * parts) : isScan ? done + 1 : 1 + dependent / parts;
+  const Int part = (isRoot ? j : isMaker ? maker : dependent) % parts;
+  auto end = [&](Int i) { return Segments{x, tile.first, tile.step}.end(i, tile.chunks(), plan.fall); };
+  const Int first = segment ? end(segment - 1) : 0, last = isScan ? first : end(segment), size = last - first;
+  const Int column = isScan ? scan % rows * 64 : part * call.shape.columns;
+  Item item = itemOf({tile.begin, tile.end}, tile.sequence, tile.head, column, first, last);
+  if (isScan)
+    item.end = item.begin;
+  const float after = flag + start + tile.step + (hop - plan.fall) * x; // from the root's end to the tile's
+  if (isRoot) {
+    item.to = root;
+    return {item, size + start + flag + after, false};
+  }
+  if (isMaker) {
+    const bool isMatrix = maker / parts % 2 == 0;
+    item.warm = size;
+    item.from = isMatrix ? Identity : Zeros;
+    item.to = tile.middle + segment - 1 + (isMatrix ? matrixBase : 0);
+    item.valueHead = isMatrix ? call.shape.heads : tile.head;
+    return {item, size * stateStep + start + flag + after, false};
+  }
+  const bool isFirst = segment == 1; // it follows the root; else the segment before, whose slot held N first
+  item.from = isFirst ? root : tile.middle + segment - 2;
+  item.fromCount = isFirst ? 1 : 2;
+  item.to = isScan || segment <= x ? Nowhere : Caller;
+  if (isScan) {
+    item.hops = min(maxHops, x - done);
+    item.segment = tile.middle + done;
+  }
+  return {item, isScan ? after : size + start, true};
+}
+
+__device__ void store(const Call &call, Int at, Item item, float tail) {
+  item.tail = Int(tail * 16);
+  call.place<Item>(call.at.table)[at] = item;
+}
+
+} // namespace
