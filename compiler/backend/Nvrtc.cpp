@@ -75,7 +75,7 @@ Assembly compileCuda(const std::string &source, const std::string &name, const s
   if (result.ok)
     result.output = withVersion(textOf(program, nvrtc.ptxSize, nvrtc.ptx), target.ptx);
   else
-    result.error = program ? textOf(program, nvrtc.logSize, nvrtc.log) : name + ": error: NVRTC makes no program\n";
+    result.error = textOf(program, nvrtc.logSize, nvrtc.log);
   if (program)
     nvrtc.destroy(&program);
   return result;

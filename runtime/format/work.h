@@ -84,7 +84,6 @@ enum Flags : Word {
 inline constexpr Int chunkTokens = 64;
 inline constexpr Int cutLength = 32;   // chunks
 inline constexpr Int longestWarm = 32; // chunks; heads that decay more slowly are cut by transition
-inline constexpr Int mostSegments = 2 + maxHops;
 
 // What a plan is made for, as far as the host knows it.
 struct Shape {
@@ -95,9 +94,7 @@ struct Shape {
 
   GDN_BOTH constexpr long long parts() const { return valueDim / columns; } // tiles of a v-head
   GDN_BOTH constexpr long long tiles() const { return parts() * sequences * heads; }
-  GDN_BOTH constexpr bool hops() const {
-    return keyDim == valueDim && (keyDim == 64 || keyDim == 128);
-  } // there are transitions
+  GDN_BOTH constexpr bool hops() const { return keyDim == valueDim && (keyDim == 64 || keyDim == 128); }
   GDN_BOTH constexpr bool invariant() const { return flags & Invariant; }
 };
 
@@ -117,14 +114,13 @@ GDN_BOTH constexpr bool needsPlan(const Shape &shape, Int length) {
   return tiles < 16 * blocks && 100 * waves * chunks > 104 * tiles * chunks / blocks + 150;
 }
 
-// Where everything lies in the workspace: offsets in bytes. P, N, T, V and so on bound what a plan makes:
-//   - tiles longer than the mean of the blocks, of which there are fewer than P, are cut by transition or warm-up;
-//     others longer than a sixteenth of it, of which there are fewer than 16 P, by hand-over;
-//   - with 2 P middle segments the blocks have enough to do, and hand-overs are at most as many as cuts on a line that
-//     is as long as the blocks' time, in four slices of half of it at the finest (the planner makes fewer where tiles
-//     need slots of their own);
-//   - invariant mode cuts all, as often as the tokens allow.
-// A plan that would need more is not made.
+// Where everything lies in the workspace: offsets in bytes. What the host knows bounds it:
+//   - tiles are cut by transition or warm-up where they are longer than the blocks' mean, so fewer than P, and by
+//     hand-over where they are longer than a sixteenth of it, so fewer than 16 P;
+//   - 2 P middle segments, each of 256 tokens or more on the average, keep the blocks busy; roots and hand-overs take
+//     slots of their own, 3 P of them, one for 128 tokens at most;
+//   - in invariant mode a tile is cut every cutLength chunks.
+// A deadline whose plan would need more is not tried, or makes fewer hand-overs.
 struct Layout {
   long long items;    // capacity of the tables together
   long long cutTiles; // that are not whole, and the items that they are cut into

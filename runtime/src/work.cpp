@@ -45,8 +45,8 @@ work::Shape planShape(const Kernel &kernel, const Shape &shape, int sms) {
 }
 
 bool isPlanned(const Kernel &kernel, const Shape &shape, const work::Shape &plan) {
-  bool uncut = shape.mode == Mode::Off || shape.tokens == 0 ||
-               (shape.split == 0 && kernel.key.split > 1 && prefersSplit(shape, plan.blocks));
+  bool isSplit = shape.split == 0 && kernel.key.split == 2 && prefersSplit(shape, plan.blocks);
+  bool uncut = shape.mode == Mode::Off || shape.tokens == 0 || isSplit;
   return takesPlan(kernel) && !uncut && work::needsPlan(plan, shape.packed ? 0 : static_cast<int>(shape.length));
 }
 
