@@ -3,6 +3,7 @@
 // S [K,V] the state, G the cumulative gate of a chunk (log2), a = 2^(G_C - G) kept above 2^floor, b = a 2^G. The gates leave the products:
 //   T = (I + strict_tril(beta_i k_i.k_j))^-1 diag(beta)    P = scale/a_i tril(q_i.k_j)    W = a V - b K S    U = T W
 //   O = scale 2^G (Q S) + P U    S' = 2^G_C S + K^T U
+// With l2norm K and Q stay as they are. 1/|k_i| scales row i of A, beta and b: T and U carry it; 1/|q_i| scales row i of P and of scale 2^G.
 // The state is kept transposed in registers: a copy of role @state owns `rows` rows of S^T for the whole sequence,
 // and the left operand of every product on its chain is the previous accumulator, converted in place.
 //
@@ -55,6 +56,7 @@ tile.template @forward {
   tile.param @chunk in [64] = 64
   tile.param @io in [bf16, f16] = bf16
   tile.param @v_first in [0, 1] = 0          // layout of the states in global memory
+  tile.param @l2norm in [0, 1] = 0           // normalise the rows of q and k
   tile.param @profile in [0, 1] = 0          // write clock stamps
   // Accuracy: T and W limit it, by their element type.
   tile.param @tw in [bf16, f16] = "io"
@@ -128,6 +130,17 @@ tile.template @forward {
       scf.yield %xg : !sq
     } else { scf.yield %x : !sq }
     tile.yield %y : !sq
+  }
+
+  tile.proc @right_side(%ks: !acc, %Vh: !acch, %at: !rowb, %bt: !rowb) {
+    %a = tile.read %at : !rowb
+    %b = tile.read %bt : !rowb
+    %V = tile.convert %Vh : !acch to !acc
+    %aV = tile.mul %V, %a : !acc, !row
+    %bks = tile.mul %ks, %b : !acc, !row
+    %W = tile.sub %aV, %bks : !acc, !acc
+    %Wh = tile.convert %W : !acc to !wh
+    tile.yield %Wh : !wh
   }
 
   // Log decay (log2) and beta from what the caller gave instead, by the bits of `options`: g is 1 the decay itself,
@@ -251,7 +264,26 @@ tile.template @forward {
           }
           %at, %bt, %sgt, %iat, %lt, %betat = tile.get %gates : !gates
           %slow = tile.any %lt : !rowb                              // a chunk that decays by more than the floor
-          %kk = tile.wait %kk_ : !tile.pending<!sq>
+          tile.if l2norm {                                          // norms go into the factors of rows, each warp's its own
+            %qq = tile.row_squares %qt : !kb
+            %rq = tile.rsqrt %qq plus 1.0e-6 : !col
+            %sg = tile.read trans %sgt : !rowb
+            %ia = tile.read trans %iat : !rowb
+            %sgrq = tile.mul %sg, %rq : !col, !col
+            %iarq = tile.mul %ia, %rq : !col, !col
+            tile.write %sgrq to trans %sgt : !col to !rowb
+            tile.write %iarq to trans %iat : !col to !rowb
+          }
+          %kk0 = tile.wait %kk_ : !tile.pending<!sq>
+          %kk, %rk = tile.if l2norm -> (!sq, !col) {                // |k|^2 is the diagonal
+            %n2 = tile.diag %kk0 : !sq
+            %x = tile.rsqrt %n2 plus 1.0e-6 : !col
+            %y = tile.mul %kk0, %x : !sq, !col
+            tile.yield %y, %x : !sq, !col
+          } else {
+            %x = tile.fill 0.0 : !col
+            tile.yield %kk0, %x : !sq, !col
+          }
           %A = tile.call @gate_left(%kk, %lt, %slow) : (!sq, !rowb, i1) -> !sq
           %Ah = tile.convert %A : !sq to !sqh
           %Al = tile.if fine -> (!sqh) {
@@ -260,7 +292,16 @@ tile.template @forward {
             %x = tile.convert %rest : !sq to !sqh
             tile.yield %x : !sqh
           } else { tile.yield %Ah : !sqh }
-          %D = tile.solve_blocks %A over %betat : !sq, !rowb
+          %D = tile.if l2norm -> (!blk) {
+            %x = tile.solve_blocks %A over %betat times %rk : !sq, !rowb times !col
+            %b = tile.read trans %bt : !rowb                        // which keeps 2^G_C, its last
+            %brk = tile.mul %b, %rk : !col, !col
+            tile.write %brk to trans %betat : !col to !rowb
+            tile.yield %x : !blk
+          } else {
+            %x = tile.solve_blocks %A over %betat : !sq, !rowb
+            tile.yield %x : !blk
+          }
           tile.put %t as (%tt) : !t {
             tile.per_warp { tile.call @inverse(%Ah, %Al, %D, %tt) : (!sqh, !sqh, !blk, !tb) -> () }
           }
@@ -320,17 +361,19 @@ tile.template @forward {
           %qs = tile.wait %qs_ : !tile.pending<!acc>
           %vbox = tile.sub_tile %vt[%c0, %v1] : !vb to !vh
           %Vh = tile.read trans %vbox : !vh
-          %a = tile.read %at : !rowb
-          %b = tile.read %bt : !rowb
 
           // W = a V - b K S, U = T W.
-          %V = tile.convert %Vh : !acch to !acc
-          %aV = tile.mul %V, %a : !acc, !row
-          %bks = tile.mul %ks, %b : !acc, !row
-          %W = tile.sub %aV, %bks : !acc, !acc
-          %Wh = tile.convert %W : !acc to !wh
-          tile.release %v : !v
-          %tt = tile.get %t : !t
+          %Wh, %tt = tile.if l2norm -> (!wh, !tb) {                 // then b / |k| is where beta was, once T is there
+            %y = tile.get %t : !t
+            %x = tile.call @right_side(%ks, %Vh, %at, %betat) : (!acc, !acch, !rowb, !rowb) -> !wh
+            tile.release %v : !v
+            tile.yield %x, %y : !wh, !tb
+          } else {
+            %x = tile.call @right_side(%ks, %Vh, %at, %bt) : (!acc, !acch, !rowb, !rowb) -> !wh
+            tile.release %v : !v
+            %y = tile.get %t : !t
+            tile.yield %x, %y : !wh, !tb
+          }
           %u_ = tile.mma %Wh, trans %tt lower : !wh, !tb
           %sg = tile.read %sgt : !rowb
           %O0 = tile.mul %qs, %sg : !acc, !row

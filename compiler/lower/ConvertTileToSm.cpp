@@ -351,13 +351,15 @@ LogicalResult Lowering::lowerOp(Operation &op) {
       .Case([&](PrimeOp o) { return lowerPrime(o), success(); })
       .Case([&](BlockMmaOp o) { return lowerBlockMma(o), success(); })
       .Case([&](SolveBlocksOp o) { return lowerSolveBlocks(o), success(); })
+      .Case([&](DiagOp o) { return lowerDiag(o), success(); })
+      .Case([&](RowSquaresOp o) { return lowerRowSquares(o), success(); })
       .Case([&](LowerOp o) { return lowerLower(o), success(); })
       .Case([&](PadOp o) { return lowerPad(o), success(); })
       .Case([&](CumsumOp o) { return lowerCumsum(o), success(); })
       .Case([&](LastOp o) { return lowerLast(o), success(); })
       .Case([&](ConvertOp o) { return lowerConvert(o), success(); })
-      .Case<AddOp, SubFOp, MulOp, NegOp, Exp2Op, SigmoidOp, SoftplusOp, Log2Op, ScaleOp, AtLeastOp, FillOp, UndefOp>(
-          [&](auto o) { return lowerElementwise(*o); })
+      .Case<AddOp, SubFOp, MulOp, NegOp, Exp2Op, SigmoidOp, SoftplusOp, Log2Op, RsqrtOp, ScaleOp, AtLeastOp, FillOp,
+            UndefOp>([&](auto o) { return lowerElementwise(*o); })
       .Case<ChunksOp, ChunkOp>([](auto) { return success(); }) // computed where they are used
       .Default([&](Operation *o) -> LogicalResult {
         if (o->getDialect() && o->getDialect()->getNamespace() == "arith" && o->getNumRegions() == 0)

@@ -47,6 +47,9 @@ LogicalResult Lowering::lowerElementwise(Operation &op) {
       out.push_back(softplus(operand(0, r)));
     else if (isa<Log2Op>(op))
       out.push_back(log2(operand(0, r)));
+    else if (auto rsqrt = dyn_cast<RsqrtOp>(op))
+      out.push_back(::sm::RsqrtOp::create(
+          b, loc, arith::AddFOp::create(b, loc, operand(0, r), f32(rsqrt.getPlus().convertToFloat()))));
     else if (isa<ScaleOp>(op))
       out.push_back(arith::MulFOp::create(b, loc, operand(0, r), scalar(op.getOperand(1)), contract));
     else if (auto bound = dyn_cast<AtLeastOp>(op))

@@ -3,20 +3,21 @@
 using namespace mlir;
 using namespace tile;
 
-// This thread's values of its warp's 16x16 diagonal block of A, and beta of that block. The warp picks at run time: a
-// code for each of them would not fit the instruction cache beside the rest.
+// This thread's values of its warp's 16x16 diagonal block of A, and beta of that block.
 std::pair<SmallVector<Value>, SmallVector<Value>> Lowering::diagonalBlock(SolveBlocksOp op) {
+  SmallVector<Value> a = ownBlock(op.getA());
   Value w = warpInCopy(), l = lane();
-  SmallVector<Value> all = regs.at(op.getA()), a(all.end() - 8, all.end());
-  for (int64_t i = warps - 2; i >= 0; --i)
-    for (auto [e, v] : llvm::enumerate(a))
-      v = select(eq(w, i), all[8 * i + e], v);
   Value at = add(addressOf(op.getBeta()), mul(andi(l, 3), stripBytes(op.getBeta().getType().dim(1))));
   auto beta = ::sm::LoadSharedOp::create(b, loc, SmallVector<Type>(4, b.getF32Type()), add(at, shl(w, 4)));
   Held &h = held[buffers.lookup(op.getBeta()).ring];
   h.generic = true;
   h.loaded.push_back(asInt(beta.getResult(3)));
-  return {a, beta.getValues()};
+  SmallVector<Value> values = llvm::to_vector_of<Value>(beta.getValues());
+  if (op.getFactor()) // where this thread's pair meets the diagonal, its row is the column
+    for (int64_t i = 0; i < 4; ++i)
+      values[i] =
+          arith::MulFOp::create(b, loc, values[i], regs.at(op.getFactor())[i / 2], arith::FastMathFlags::contract);
+  return {a, values};
 }
 
 // Column `column` of the inverse of the 8x8 block that lies transposed at `from`, beta on its diagonal.

@@ -97,6 +97,7 @@ private:
   Value transposedAddress(Value buf, int64_t tokenBlock);
   Value scratchAddress(Value rowBlock, int64_t offset);
   Value blockOffset();
+  Value columnAddress(Value rowBuf);
   // Global.cpp: global memory
   void lowerCopyIn(CopyInOp op);
   void lowerCopyOut(CopyOutOp op);
@@ -131,6 +132,11 @@ private:
   Value softplus(Value x);
   Value log2(Value x);
   Value log2OnePlus(Value x);
+  // Diagonal.cpp
+  SmallVector<Value> blockDiagonal(SmallVector<Value> block);
+  SmallVector<Value> ownBlock(Value square);
+  void lowerDiag(DiagOp op);
+  void lowerRowSquares(RowSquaresOp op);
   // Inverse.cpp
   std::pair<llvm::SmallVector<mlir::Value>, llvm::SmallVector<mlir::Value>> diagonalBlock(SolveBlocksOp op);
   llvm::SmallVector<mlir::Value> substitute(mlir::Value from, mlir::Value column);

@@ -41,6 +41,21 @@ static int64_t offsetOf(Value scratch) {
   return scratch.getDefiningOp()->getAttrOfType<IntegerAttr>("offset").getInt();
 }
 
+// Where a row of values keeps this thread's two: eight bytes apart.
+Value Lowering::columnAddress(Value rowBuf) {
+  int64_t strip = stripBytes(cast<BufType>(rowBuf.getType()).dim(1));
+  Value l = lane(), w = warpInCopy();
+  Value at = add(add(mul(andi(shr(l, 3), 3), strip), shl(w, 4)), shl(andi(shr(l, 2), 1), 2));
+  return add(addressOf(rowBuf), at);
+}
+
+// Whether all that is computed of a value goes back to shared memory.
+static bool isStored(Value value) {
+  return llvm::all_of(value.getUsers(), [](Operation *user) {
+    return isa<WriteOp>(user) || (isa<AddOp, SubFOp, MulOp, NegOp, ScaleOp>(user) && isStored(user->getResult(0)));
+  });
+}
+
 void Lowering::lowerRead(ReadOp op) {
   Value buf = op.getBuf();
   auto type = cast<BufType>(buf.getType());
@@ -50,12 +65,11 @@ void Lowering::lowerRead(ReadOp op) {
   h.generic = true;
   forgetLane();
   if (isRowBuffer(type) && op.getTrans()) { // [n, 1]: this thread's two rows
-    Value l = lane(), w = warpInCopy();
-    Value at = add(add(mul(andi(shr(l, 3), 3), stripBytes(type.dim(1))), shl(w, 4)), shl(andi(shr(l, 2), 1), 2));
-    at = add(addressOf(buf), at);
+    Value at = columnAddress(buf);
     for (int64_t half : {0, 8}) {
       out.push_back(::sm::LoadSharedOp::create(b, loc, TypeRange{b.getF32Type()}, add(at, half)).getResult(0));
-      h.loaded.push_back(asInt(out.back()));
+      if (!isStored(op.getFrag())) // else no arrival overtakes it: none overtakes a store
+        h.loaded.push_back(asInt(out.back()));
     }
   } else if (isRowBuffer(type)) {
     Value at = add(addressOf(buf), mul(andi(lane(), 3), stripBytes(type.dim(1))));
@@ -79,6 +93,17 @@ void Lowering::lowerWrite(WriteOp op) {
   auto type = cast<BufType>(buf.getType());
   auto frag = cast<FragType>(op.getFrag().getType());
   SmallVector<Value> v = regs.at(op.getFrag());
+  if (isRowBuffer(type) && op.getTrans()) { // one thread of a quad for all
+    forgetLane();
+    auto writer = scf::IfOp::create(b, loc, eq(andi(lane(), 3), 0), false);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(writer.thenBlock()->getTerminator());
+    Value at = columnAddress(buf);
+    for (int64_t h = 0; h < 2; ++h)
+      ::sm::StoreSharedOp::create(b, loc, ValueRange{v[h]}, add(at, 8 * h), false);
+    forgetLane();
+    return;
+  }
   if (isRowBuffer(type)) { // two tokens a lane
     Value l = lane();
     Value at = add(addressOf(buf), add(mul(andi(l, 3), stripBytes(type.dim(1))), shl(shr(l, 2), 3)));

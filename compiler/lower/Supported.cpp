@@ -19,7 +19,8 @@ bool canLoad(FragType frag, ViewType view) {
 }
 bool canWrite(FragType frag, BufType buf) {
   if (isRowBuffer(buf))
-    return isF32Row(buf) && frag.getElement().isF32() && frag.getLanes() && frag.dim(1) == lanesWide;
+    return isF32Row(buf) && frag.getElement().isF32() &&
+           (frag.dim(0) > 1 || (frag.getLanes() && frag.dim(1) == lanesWide));
   if (frag.getElement().isF32())
     return isSharedTile(buf);
   return frag.getElement() == buf.getElement() && buf.dim(1) == 16;
@@ -49,8 +50,10 @@ const char *reason(Operation &op, bool perWarp) {
                       "expected a row of fp32, or a tile, transposed");
       })
       .Case([&](WriteOp o) {
-        return unless(canWrite(o.getFrag().getType(), o.getBuf().getType()),
-                      "expected a row of 64 tokens over the lanes, fp32 to a tile, or 16-bit elements to scratch");
+        return unless(
+            canWrite(o.getFrag().getType(), o.getBuf().getType()),
+            "expected a row of 64 tokens over the lanes, a column to a row, fp32 to a tile, or 16-bit elements to "
+            "scratch");
       })
       .Case([&](SubOp o) { return unless(isBox(o), "expected whole rows of a tile, whole boxes of 64 columns"); })
       .Case([&](ConvertOp o) { return unless(keepsHalves(o), "expected fp32 on one side"); })
@@ -66,8 +69,10 @@ const char *reason(Operation &op, bool perWarp) {
       .Case([&](SolveBlocksOp o) {
         return unless(isF32(o.getA()) && isF32Row(o.getBeta().getType()), "expected fp32, and a row of fp32 for beta");
       })
+      .Case([&](DiagOp o) { return unless(isF32(o.getValue()), "expected fp32"); })
+      .Case([&](RowSquaresOp o) { return unless(isSharedTile(o.getBuf().getType()), copies); })
       .Case<BlockMmaOp, WriteBlocksOp>([&](auto) { return unless(perWarp, "expected tile.per_warp around it"); })
-      .Case<AddOp, SubFOp, MulOp, Exp2Op, SigmoidOp, SoftplusOp, Log2Op, ScaleOp, AtLeastOp, LowerOp>(
+      .Case<AddOp, SubFOp, MulOp, Exp2Op, SigmoidOp, SoftplusOp, Log2Op, RsqrtOp, ScaleOp, AtLeastOp, LowerOp>(
           [&](auto o) { return unless(isF32(o->getOperand(0)), "expected fp32"); })
       .Default(nullptr);
 }

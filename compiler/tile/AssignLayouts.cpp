@@ -18,8 +18,8 @@ bool isRow(Value v) {
   return f && f.getDims().size() == 2 && f.dim(0) == 1 && f.dim(1) > 1;
 }
 bool isElementwise(Operation *op) {
-  return isa<AddOp, SubFOp, MulOp, NegOp, Exp2Op, SigmoidOp, SoftplusOp, Log2Op, ScaleOp, AtLeastOp, PadOp, CumsumOp,
-             LowerOp>(op);
+  return isa<AddOp, SubFOp, MulOp, NegOp, Exp2Op, SigmoidOp, SoftplusOp, Log2Op, RsqrtOp, ScaleOp, AtLeastOp, PadOp,
+             CumsumOp, LowerOp>(op);
 }
 
 struct AssignLayouts : tile::impl::AssignLayoutsPassBase<AssignLayouts> {
@@ -52,6 +52,7 @@ struct AssignLayouts : tile::impl::AssignLayoutsPassBase<AssignLayouts> {
     // A constant is held as each of its users needs it.
     SmallVector<FillOp> fills;
     role.walk([&](FillOp f) { fills.push_back(f); });
+    llvm::erase_if(fills, [](FillOp f) { return f->use_empty(); });
     for (FillOp f : fills)
       for (OpOperand &use : llvm::make_early_inc_range(llvm::drop_begin(f->getUses()))) {
         OpBuilder b(use.getOwner());

@@ -325,6 +325,28 @@ LogicalResult SolveBlocksOp::inferReturnTypes(MLIRContext *ctx, std::optional<Lo
   out.push_back(f32Frag(ctx, {shapeOf(op.getA().getType()).first[0], w}));
   return success();
 }
+LogicalResult SolveBlocksOp::verify() {
+  if (!getFactor() || (getFactor().getType().getDims()[0] == getA().getType().getDims()[0] &&
+                       isOne(getFactor().getType().getDims()[1])))
+    return success();
+  return emitOpError("expected a column of factors, one for each row of ")
+         << getA().getType() << ", got " << getFactor().getType();
+}
+LogicalResult DiagOp::inferReturnTypes(MLIRContext *ctx, std::optional<Location>, Adaptor op,
+                                       SmallVectorImpl<Type> &out) {
+  auto [dims, element] = shapeOf(op.getValue().getType());
+  out.push_back(FragType::get(ctx, {dims[0], one(ctx)}, element));
+  return success();
+}
+LogicalResult DiagOp::verify() {
+  FragType type = getValue().getType();
+  return type.getDims()[0] == type.getDims()[1] ? success() : emitOpError("expected a square fragment, got ") << type;
+}
+LogicalResult RowSquaresOp::inferReturnTypes(MLIRContext *ctx, std::optional<Location>, Adaptor op,
+                                             SmallVectorImpl<Type> &out) {
+  out.push_back(f32Frag(ctx, {shapeOf(op.getBuf().getType()).first[0], one(ctx)}));
+  return success();
+}
 LogicalResult ReadOp::inferReturnTypes(MLIRContext *ctx, std::optional<Location>, Adaptor op,
                                        SmallVectorImpl<Type> &out) {
   auto [d, e] = shapeOf(op.getBuf().getType());

@@ -65,6 +65,7 @@ BundleResult<std::string> writeBundle(const std::vector<Kernel> &kernels, std::s
 std::string checkKernel(const Kernel &kernel);
 
 const char *describe(ElementType type);     // "bf16"
+std::string describeFeatures(uint8_t bits); // " l2norm"; "" for none
 std::string describe(const KernelKey &key); // "forward sm_90a K=128 V=128 chunk=64 bf16 k-first split=1"
 
 // Limits that the launcher relies on.

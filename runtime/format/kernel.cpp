@@ -45,6 +45,8 @@ std::string checkKey(const KernelKey &key) {
       return expected(name, "1 to 65536", value);
   if (key.split == 0 || key.split > 64)
     return expected("split", "1 to 64", key.split);
+  if (key.features >> featureNames.size())
+    return expected("features", "bits of " + std::to_string((1u << featureNames.size()) - 1), key.features);
   return "";
 }
 
@@ -74,10 +76,18 @@ const char *describe(ElementType type) {
   return type == ElementType::F32 ? "fp32" : type == ElementType::BF16 ? "bf16" : "fp16";
 }
 
+std::string describeFeatures(uint8_t bits) {
+  std::string text;
+  for (size_t i = 0; i < featureNames.size(); ++i)
+    if (bits >> i & 1)
+      text += std::string(" ") + featureNames[i];
+  return text;
+}
+
 std::string describe(const KernelKey &key) {
   return key.operation + " " + key.arch + " K=" + std::to_string(key.keyDim) + " V=" + std::to_string(key.valueDim) +
          " chunk=" + std::to_string(key.chunk) + " " + describe(key.io) + (key.stateVFirst ? " v-first" : " k-first") +
-         " split=" + std::to_string(key.split) + (key.profile ? " profile" : "");
+         " split=" + std::to_string(key.split) + describeFeatures(key.features) + (key.profile ? " profile" : "");
 }
 
 } // namespace gdn

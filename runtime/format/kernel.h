@@ -1,6 +1,7 @@
 // What a compiled kernel is: the contract between the compiler (which writes it), the bundle (which stores it), and the
 // runtime and the emulator (which launch it). Plain C++, no dependencies.
 #pragma once
+#include <array>
 #include <compare>
 #include <cstdint>
 #include <string>
@@ -67,6 +68,11 @@ enum InputOption : uint32_t {
   BetaDoubled = 8,
 };
 
+// What callers choose and what would cost too much to be decided at run time: bits of a kernel's features. A feature is
+// a parameter of the template, of this name.
+enum Feature : uint8_t { L2Norm = 1 };
+inline constexpr std::array<const char *, 1> featureNames = {"l2norm"};
+
 // What selects a kernel among those of a bundle. Head counts, lengths, strides, scale and state dtype are run-time
 // values.
 struct KernelKey {
@@ -77,7 +83,8 @@ struct KernelKey {
   ElementType io = ElementType::BF16;
   bool stateVFirst = false; // layout of the states: [.., V, K] if set, else [.., K, V]
   uint32_t split = 1;       // blocks that share one head's V
-  bool profile = false;     // writes clock stamps
+  uint8_t features = 0;
+  bool profile = false; // writes clock stamps
 
   auto operator<=>(const KernelKey &) const = default;
 };

@@ -46,7 +46,7 @@ struct KernelRecord {
   uint32_t firstParam, params;
   uint32_t threads, sharedBytes, registers, spillBytes, stackBytes, workspaceBytes;
   uint32_t cubin, ptx; // images; ptx may be noImage
-  uint8_t io, stateVFirst, profile, reserved;
+  uint8_t io, stateVFirst, profile, features;
 };
 static_assert(sizeof(KernelRecord) == 92);
 

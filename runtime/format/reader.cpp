@@ -121,7 +121,7 @@ private:
         !text(record.arch, what + " arch", out.key.arch) || !text(record.entry, what + " entry", out.entry) ||
         !text(record.schedule, what + " schedule", out.schedule))
       return false;
-    if (record.stateVFirst > 1 || record.profile > 1 || record.reserved != 0)
+    if (record.stateVFirst > 1 || record.profile > 1)
       return fail(what + ": expected flags of 0 or 1, got others");
     out.key.keyDim = record.keyDim;
     out.key.valueDim = record.valueDim;
@@ -130,6 +130,7 @@ private:
     out.key.io = static_cast<ElementType>(record.io);
     out.key.stateVFirst = record.stateVFirst;
     out.key.profile = record.profile;
+    out.key.features = record.features;
     out.threads = record.threads;
     out.sharedBytes = record.sharedBytes;
     out.registers = record.registers;

@@ -108,6 +108,7 @@ KernelRecord record(const Kernel &kernel, const StringTable &strings, ImageTable
   out.io = static_cast<uint8_t>(kernel.key.io);
   out.stateVFirst = kernel.key.stateVFirst;
   out.profile = kernel.key.profile;
+  out.features = kernel.key.features;
   return out;
 }
 

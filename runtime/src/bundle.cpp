@@ -105,6 +105,7 @@ gdn_kernel_info describeKernel(const BundleKernel &bundled) {
   info.elf_abi = static_cast<int32_t>(bundled.elf.abi);
   info.min_driver = static_cast<int32_t>(minimumDriver(bundled.elf.abi));
   info.image_bytes = bundled.cubin.bytes.size();
+  info.features = kernel.key.features & L2Norm ? GDN_NORMALISE_QK : 0;
   return info;
 }
 
@@ -159,7 +160,7 @@ size_t gdn_bundle_kernel_count(const gdn_bundle *bundle) { return bundle ? bundl
 gdn_status gdn_bundle_kernel_info(const gdn_bundle *bundle, size_t index, gdn_kernel_info *info) {
   if (!bundle)
     return nullArgument("bundle");
-  GDN_TRY(checkSized("info", info));
+  GDN_TRY(checkSized("info", info, offsetof(gdn_kernel_info, features)));
   if (index >= bundle->content.kernels.size())
     return fail(GDN_INVALID_ARGUMENT, "index: expected below %zu, got %zu", bundle->content.kernels.size(), index);
   fillSized(info, describeKernel(bundle->content.kernels[index]));

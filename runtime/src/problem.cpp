@@ -10,8 +10,8 @@ constexpr int64_t maxRows = (int64_t(1) << 31) - (int64_t(1) << 16); // kernels 
 constexpr int64_t maxDim = 1 << 16;
 constexpr int64_t strideBytesEnd = int64_t(1) << 40; // of a tensor map
 
-constexpr uint32_t knownFlags =
-    GDN_CUT_MODES | GDN_CUT_INVARIANT | GDN_KEYS_NORMALISED | GDN_BETA_LOGITS | GDN_BETA_DOUBLED | GDN_G_IS_DECAY;
+constexpr uint32_t knownFlags = GDN_CUT_MODES | GDN_CUT_INVARIANT | GDN_KEYS_NORMALISED | GDN_BETA_LOGITS |
+                                GDN_BETA_DOUBLED | GDN_G_IS_DECAY | GDN_NORMALISE_QK;
 
 int64_t bytesOf(ElementType type) { return type == ElementType::F32 ? 4 : 2; }
 
@@ -231,7 +231,8 @@ gdn_status readFlags(uint32_t flags, Shape &shape) {
     return fail(GDN_INVALID_ARGUMENT, "flags: expected bits of 0x%x, got 0x%x", knownFlags, flags);
   shape.mode = static_cast<Mode>(flags & GDN_CUT_MODES);
   shape.invariant = flags & GDN_CUT_INVARIANT;
-  shape.normalised = flags & GDN_KEYS_NORMALISED;
+  shape.features = flags & GDN_NORMALISE_QK ? L2Norm : 0;
+  shape.normalised = flags & GDN_KEYS_NORMALISED || (flags & GDN_NORMALISE_QK && flags & GDN_BETA_LOGITS);
   if (shape.mode == Mode::Off && shape.invariant)
     return fail(GDN_INVALID_ARGUMENT, "flags: expected one of GDN_CUT_OFF and GDN_CUT_INVARIANT, got both");
   if (shape.mode == Mode::Fast && !shape.normalised)
@@ -268,6 +269,7 @@ gdn_status readShape(const gdn_forward_args &args, Shape &shape) {
   GDN_TRY(checkRange("value_dim", args.value_dim, 1, maxDim));
   GDN_TRY(checkRange("state_layout", args.state_layout, GDN_K_FIRST, GDN_V_FIRST));
   GDN_TRY(readFlags(args.flags, shape));
+  shape.logGates = !args.a_log.data && !(args.flags & GDN_G_IS_DECAY);
   GDN_TRY(checkRange("split", args.split, 0, 64));
   if (args.q.dtype != GDN_BF16 && args.q.dtype != GDN_F16)
     return wrongDtype("q", ".dtype", "GDN_BF16 or GDN_F16", args.q.dtype);

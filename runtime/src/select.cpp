@@ -11,26 +11,31 @@ namespace {
 // In how many of the properties that callers choose a kernel differs from a shape.
 int distance(const KernelKey &key, const Shape &shape) {
   return (key.keyDim != shape.keyDim) + (key.valueDim != shape.valueDim) + (key.io != shape.io) +
-         (key.stateVFirst != shape.stateVFirst) + (key.profile != shape.profile) +
+         (key.stateVFirst != shape.stateVFirst) + (key.profile != shape.profile) + (key.features != shape.features) +
          (shape.split != 0 && key.split != shape.split);
 }
 
 std::string describe(const Shape &shape) {
   return "K=" + std::to_string(shape.keyDim) + " V=" + std::to_string(shape.valueDim) + " " + gdn::describe(shape.io) +
          (shape.stateVFirst ? " v-first" : " k-first") + (shape.split ? " split=" + std::to_string(shape.split) : "") +
-         (shape.profile ? " profile" : "");
+         describeFeatures(shape.features) + (shape.profile ? " profile" : "");
 }
 
 gdn_status unsupported(const gdn_bundle &bundle, const Shape &shape) {
   std::vector<std::pair<int, size_t>> ranked;
-  for (size_t i = 0; i < bundle.kernels.size(); ++i)
-    ranked.emplace_back(distance(bundle.kernels[i].key(), shape), i);
+  std::string remedy, nearest;
+  for (size_t i = 0; i < bundle.kernels.size(); ++i) {
+    const KernelKey &key = bundle.kernels[i].key();
+    ranked.emplace_back(distance(key, shape), i);
+    if (ranked[i].first == 1 && key.features != shape.features && shape.features != 0)
+      remedy = ", which gdnc build --features" + describeFeatures(shape.features) + " adds";
+  }
   std::sort(ranked.begin(), ranked.end());
-  std::string nearest;
   for (size_t i = 0; i < ranked.size() && i < 3; ++i)
     nearest += (i ? "; " : "") + gdn::describe(bundle.kernels[ranked[i].second].key());
-  return fail(GDN_UNSUPPORTED, "expected a forward kernel for %s, got a bundle without; nearest: %s",
-              describe(shape).c_str(), nearest.empty() ? "none, it has no forward kernel" : nearest.c_str());
+  return fail(GDN_UNSUPPORTED, "expected a forward kernel for %s, got a bundle without%s; nearest: %s",
+              describe(shape).c_str(), remedy.c_str(),
+              nearest.empty() ? "none, it has no forward kernel" : nearest.c_str());
 }
 
 // Of two splits the better one: the larger if with both all work runs at once, the one that does if only one, else the

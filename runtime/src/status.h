@@ -1,6 +1,7 @@
 // How the library fails: a status, and a sentence for the calling thread.
 #pragma once
 #include "gdn/gdn.h"
+#include <algorithm>
 #include <cstring>
 #include <new>
 
@@ -29,11 +30,12 @@ template <typename Struct> gdn_status checkSized(const char *name, const Struct 
   return GDN_OK;
 }
 
-// Fills such a struct and zeroes what only its caller knows.
+// Fills such a struct as far as it reaches and zeroes what only its caller knows.
 template <typename Struct> void fillSized(Struct *out, Struct filled) {
   filled.struct_size = out->struct_size;
-  std::memset(reinterpret_cast<char *>(out) + sizeof filled, 0, filled.struct_size - sizeof filled);
-  *out = filled;
+  if (filled.struct_size > sizeof filled)
+    std::memset(reinterpret_cast<char *>(out) + sizeof filled, 0, filled.struct_size - sizeof filled);
+  std::memcpy(static_cast<void *>(out), &filled, std::min(filled.struct_size, sizeof filled));
 }
 
 } // namespace gdn

@@ -27,5 +27,5 @@ config.substitutions += [
     # `%exit N command` fails unless the command exits with N.
     ("%exit", lit_config.params["python"] + " " + os.path.join(config.test_source_root, "exits.py")),
     # The quickest bundle of real kernels there is: one of 64 x 64.
-    ("%one", "--arch sm_90a --dtype bf16 --state k-first"),
+    ("%one", "--arch sm_90a --dtype bf16 --state k-first --features none"),
 ]

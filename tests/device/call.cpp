@@ -194,8 +194,10 @@ void Call::fillArguments(const reference::Problem &p) {
   args.cu_seqlens_dtype = storage.offsets == Storage::Offsets::Int32 ? GDN_INT32 : GDN_INT64;
   args.cu_seqlens = dense ? nullptr : offsets.pointer(guard);
   args.scale = p.scale;
-  for (auto [set, flag] :
-       {std::pair(p.betaLogits, GDN_BETA_LOGITS), {p.betaDoubled, GDN_BETA_DOUBLED}, {p.gateIsDecay, GDN_G_IS_DECAY}})
+  for (auto [set, flag] : {std::pair(p.betaLogits, GDN_BETA_LOGITS),
+                           {p.betaDoubled, GDN_BETA_DOUBLED},
+                           {p.gateIsDecay, GDN_G_IS_DECAY},
+                           {p.normalise, GDN_NORMALISE_QK}})
     args.flags |= set ? uint32_t(flag) : 0;
   for (auto [values, to] : {std::pair(&rate, &args.a_log), {&bias, &args.dt_bias}})
     if (*values)

@@ -45,9 +45,10 @@ std::vector<Config> configs(const gpu::Bundle &bundle, int capability) {
     };
     auto at = std::find_if(found.begin(), found.end(), same);
     if (at == found.end())
-      at = found.insert(at, Config{uint32_t(info.key_dim), uint32_t(info.value_dim), io, io, {}, {}});
+      at = found.insert(at, Config{uint32_t(info.key_dim), uint32_t(info.value_dim), io, io, {}, {}, false});
     if (schedule.find(" tw=") != std::string::npos)
       at->chain = schedule.find(" tw=f16 ") != std::string::npos ? ElementType::F16 : ElementType::BF16;
+    at->normalises |= (info.features & GDN_NORMALISE_QK) != 0;
     bool valueFirst = info.state_layout == GDN_V_FIRST;
     if (std::find(at->layouts.begin(), at->layouts.end(), valueFirst) == at->layouts.end())
       at->layouts.push_back(valueFirst);
@@ -143,12 +144,12 @@ int main(int count, char **arguments) {
   CLI::App app("Runs the kernels of a bundle on inputs of every kind and compares them with an fp64 reference.\n"
                "Exit code: 0 all passed, 2 usage, 3 no GPU or no bundle, 4 a member failed.");
   app.add_option("--bundle", options.bundle, "the bundle (.gdnb) to test")->required();
-  app.add_option(
-         "--kind", options.kinds,
-         "only these kinds: lengths, packed, dense, heads, gates, beta, keys, values, state, invariance, fusions, "
-         "sizes")
+  app.add_option("--kind", options.kinds,
+                 "only these kinds: lengths, packed, dense, heads, gates, beta, keys, values, state, invariance, "
+                 "fusions, norms, "
+                 "sizes")
       ->check(CLI::IsMember({"lengths", "packed", "dense", "heads", "gates", "beta", "keys", "values", "state",
-                             "invariance", "fusions", "sizes"}));
+                             "invariance", "fusions", "norms", "sizes"}));
   app.add_option("--member", options.member, "only members whose name contains this");
   app.add_option("--dims", options.dims, "only kernels of these dimensions, KxV");
   app.add_option("--type", options.type, "only kernels of this element type")->check(CLI::IsMember({"bf16", "f16"}));

@@ -262,6 +262,50 @@ void fusions(List &list) {
   typed(ElementType::BF16);
 }
 
+// Rows of q and k that the kernel divides by their norms.
+void norms(List &list) {
+  if (!list.config.normalises)
+    return;
+  auto add = [&](std::string name, float keyNorm = 1, float queryNorm = 1, Lengths lengths = {200, 33}) -> Recipe & {
+    Recipe &recipe = list.add("norms", std::move(name), std::move(lengths), 2, 4).recipe;
+    recipe.normalise = true;
+    recipe.keyNorm = keyNorm, recipe.queryNorm = queryNorm;
+    return recipe;
+  };
+  add("1");
+  add("10 and 0.1", 10, 0.1f);
+  add("0.1 and 10", 0.1f, 10);
+  add("11, one long sequence", 11, 11, {2100});
+  add("apart by up to 2^6", 4, 4).normSpread = 3;
+  add("zero rows", 3, 3).zeroRowEvery = 3;
+  add("all zero", 3, 3).zeroRowEvery = 1;
+  add("as small as epsilon's root", 1e-3f, 1e-3f);
+  if (!list.half()) {
+    add("1000", 1000, 1000);
+    add("1e-5", 1e-5f, 1e-5f).hasState = false;
+  }
+  for (float correlation : {0.9f, 0.99f, 1.0f}) {
+    Recipe &recipe = add("correlation " + std::to_string(correlation).substr(0, 4) + ", beta 1, no decay", 8, 8, {330});
+    recipe.correlation = correlation;
+    recipe.gates = Gates::Constant;
+    recipe.beta = Beta::Constant;
+  }
+  Recipe &strong = add("strong decay", 5, 5);
+  strong.gates = Gates::Softplus, strong.gate = 16;
+  add("one-hot", 7, 7).oneHot = true;
+  Recipe &layer = add("as a layer calls it", 6, 6);
+  layer.normSpread = 1;
+  layer.gateForm = Recipe::GateForm::Raw, layer.biased = true, layer.rate = 0.5f;
+  layer.logits = true;
+  list.members.back().storage.projection = true;
+  add("run to run", 3, 3, {130, 1, 0, 65});
+  list.members.back().check = Check::Repeat;
+  add("updated in place", 3, 3, {65, 0, 64, 1, 200});
+  list.members.back().check = Check::Update;
+  add("every split", 3, 3, {130, 1, 0, 64});
+  list.members.back().check = Check::Splits;
+}
+
 // The reference on the GPU reads plain tensors alone, and K up to 128.
 void sizes(List &list) {
   auto add = [&](std::string name, Lengths lengths, uint32_t keyHeads, uint32_t valueHeads, Check check) -> Member & {
@@ -289,7 +333,7 @@ int64_t Member::chunks() const {
 
 std::vector<Member> members(const Config &config) {
   List list(config);
-  for (auto *kind : {lengths, packed, dense, heads, gates, betas, keys, values, states, invariance, fusions})
+  for (auto *kind : {lengths, packed, dense, heads, gates, betas, keys, values, states, invariance, fusions, norms})
     kind(list);
   bool kFirst = false;
   for (bool valueFirst : config.layouts)

@@ -3,6 +3,7 @@
 //   A = strict_tril(k_i.k_j) 2^(left_j - left_i)     T = (diag(1/beta) + A)^-1
 //   W = a V - b K S     U = T W     P = scale/a_i tril(q_i.k_j) 2^(left_j - left_i)
 //   O = scale 2^G (Q S) + P U       S' = 2^G_C S + K^T (2^left U)
+// Where keys and queries are to be normalised, 1/|k_i| scales row i of A, beta and b, 1/|q_i| row i of P and scale 2^G.
 #include "tests/reference/numbers.h"
 #include "tests/reference/parallel.h"
 #include "tests/reference/problem.h"
@@ -140,6 +141,7 @@ Matrix inverse(const Matrix &a, const double *beta, const Rounding &r) {
 
 struct Gates {
   double a[chunk], b[chunk], gamma[chunk], left[chunk], beta[chunk];
+  double q[chunk], k[chunk]; // 1 / |q|, 1 / |k|, or 1
 };
 
 Gates gatesOf(const Problem &p, int64_t first, int rows, uint32_t head, const Rounding &r) {
@@ -151,7 +153,9 @@ Gates gatesOf(const Problem &p, int64_t first, int rows, uint32_t head, const Ro
     double log2Decay = p.gateIsDecay ? std::max(p.logDecay(at) / std::numbers::ln2, -127.0) : p.logDecay(at) * log2e;
     sum = roundTo(r.accumulator, sum + roundTo(r.accumulator, log2Decay));
     cumulative[i] = sum;
-    gates.beta[i] = roundTo(r.accumulator, p.strength(at));
+    gates.q[i] = roundTo(r.accumulator, 1 / p.norm(p.q, first + i, p.keyHead(head)));
+    gates.k[i] = roundTo(r.accumulator, 1 / p.norm(p.k, first + i, p.keyHead(head)));
+    gates.beta[i] = roundTo(r.accumulator, p.strength(at)) * gates.k[i];
   }
   for (int i = 0; i < rows; ++i) {
     double whole = sum - cumulative[i], kept = std::max(whole, r.floor);
@@ -178,8 +182,8 @@ void solve(const Matrix &q, const Matrix &kt, const Matrix &k, const Gates &gate
   for (size_t i = 0; i < rows; ++i)
     for (size_t j = 0; j <= i; ++j) {
       double gate = std::exp2(gates.left[j] - gates.left[i]);
-      a[i][j] = j < i ? roundTo(r.accumulator, kk[i][j] * gate) : 0;
-      p[i][j] = roundTo(r.operand, qk[i][j] * gate * scale / gates.a[i]);
+      a[i][j] = j < i ? roundTo(r.accumulator, kk[i][j] * gates.k[i] * gate) : 0;
+      p[i][j] = roundTo(r.operand, qk[i][j] * gates.q[i] * gate * scale / gates.a[i]);
     }
   t = part(inverse(a, gates.beta, r), 0, 0, rows, rows).rounded(r.chain);
 }
@@ -197,8 +201,8 @@ void runChunk(const Problem &problem, int64_t first, int rows, uint32_t head, co
   Matrix sh = s.rounded(r.operand), ks = product(k, sh), o = product(q, sh);
   for (int i = 0; i < rows; ++i)
     for (size_t j = 0; j < w.columns; ++j) {
-      w[i][j] = roundTo(r.chain, gates.a[i] * w[i][j] - gates.b[i] * ks[i][j]);
-      o[i][j] *= problem.scale * gates.gamma[i];
+      w[i][j] = roundTo(r.chain, gates.a[i] * w[i][j] - gates.b[i] * gates.k[i] * ks[i][j]);
+      o[i][j] *= problem.scale * gates.gamma[i] * gates.q[i];
     }
   Matrix u = product(t, w), uh = u.rounded(r.operand);
   multiply(p, uh, o);

@@ -8,7 +8,7 @@ namespace gdn::reference {
 
 namespace {
 
-enum Stream : uint64_t { StreamQ, StreamK, StreamV, StreamG, StreamBeta, StreamState, StreamDirection };
+enum Stream : uint64_t { StreamQ, StreamK, StreamV, StreamG, StreamBeta, StreamState, StreamDirection, StreamNorm };
 
 double softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
@@ -30,7 +30,7 @@ struct Direction {
 std::vector<float> rows(const Recipe &r, int64_t tokens, uint64_t seed, Stream stream, float correlation, float norm) {
   uint32_t width = r.keyDim;
   std::vector<float> out(size_t(tokens) * r.keyHeads * width);
-  Random random(seed, stream), common(seed, StreamDirection);
+  Random random(seed, stream), common(seed, StreamDirection), norms(seed, StreamNorm + stream);
   std::vector<Direction> heads;
   for (uint32_t h = 0; h < r.keyHeads; ++h)
     heads.emplace_back(width, common, h * uint64_t(width));
@@ -39,14 +39,15 @@ std::vector<float> rows(const Recipe &r, int64_t tokens, uint64_t seed, Stream s
       size_t at = (t * r.keyHeads + h) * width;
       if (r.zeroRowEvery && t % r.zeroRowEvery == 0 && (t / r.zeroRowEvery % 2 == 0) == (stream == StreamK))
         continue;
+      float length = r.normSpread == 0 ? norm : norm * std::exp2(r.normSpread * (2 * norms.uniform(at) - 1));
       if (r.oneHot) {
-        out[at + random.bits(at) % width] = rounded(r.io, norm);
+        out[at + random.bits(at) % width] = rounded(r.io, length);
         continue;
       }
       Direction own(width, random, at);
       float along = std::sqrt(correlation), across = std::sqrt(1 - correlation);
       for (uint32_t i = 0; i < width; ++i)
-        out[at + i] = rounded(r.io, norm * (along * heads[h].unit[i] + across * own.unit[i]));
+        out[at + i] = rounded(r.io, length * (along * heads[h].unit[i] + across * own.unit[i]));
     }
   });
   return out;
@@ -120,7 +121,7 @@ void fillGates(const Recipe &r, uint64_t seed, Problem &p) {
 } // namespace
 
 bool Recipe::benign() const {
-  bool ordinary = keyNorm <= 1 && (valueScale == 0 || valueScale >= 1e-2f);
+  bool ordinary = (keyNorm <= 1 || normalise) && (valueScale == 0 || valueScale >= 1e-2f);
   bool weak = logits || beta == Beta::Sigmoid || beta == Beta::Saturated || strength <= 1;
   return ordinary && correlation <= 0.9f && weak && !doubled;
 }
@@ -148,7 +149,8 @@ Problem generate(const Recipe &r, uint64_t seed) {
   p.tokens = p.offsets.back() + r.tail;
   p.io = r.io;
   p.scale = std::isnan(r.scale) ? 1 / std::sqrt(float(r.keyDim)) : r.scale;
-  p.q = rows(r, p.tokens, seed, StreamQ, 0, 1);
+  p.normalise = r.normalise;
+  p.q = rows(r, p.tokens, seed, StreamQ, 0, r.queryNorm);
   p.k = rows(r, p.tokens, seed, StreamK, r.correlation, r.keyNorm);
   p.v = normals(size_t(p.tokens) * r.valueHeads * r.valueDim, r.valueScale, r.io, seed, StreamV);
   fillGates(r, seed, p);

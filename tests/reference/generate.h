@@ -15,7 +15,9 @@ struct Recipe {
 
   // Keys have this scalar product with each other, in units of keyNorm^2; 1 makes all keys of a head equal.
   float correlation = 0;
-  float keyNorm = 1;
+  float keyNorm = 1, queryNorm = 1;
+  float normSpread = 0;   // each row's norm is multiplied by 2 to a uniform power in [-normSpread, normSpread]
+  bool normalise = false; // the call is to do that
   bool oneHot = false;
   uint32_t zeroRowEvery = 0; // every so many tokens q or k is a zero row, in turn
 

@@ -22,6 +22,7 @@ struct Problem {
   bool gateIsDecay = false;        // g is the decay itself
   std::vector<float> aLog, dtBias; // [valueHeads]: log decay = -exp(aLog) softplus(g + dtBias); empty: as it is, 0
   bool betaLogits = false, betaDoubled = false;
+  bool normalise = false; // rows of q and k are divided by sqrt(sum of squares + 1e-6)
 
   size_t sequences() const { return offsets.size() - 1; }
   size_t stateSize() const { return size_t(keyDim) * valueDim; }
@@ -30,6 +31,8 @@ struct Problem {
   // Of element `at` of g and beta.
   double logDecay(size_t at) const;
   double strength(size_t at) const;
+  // By what a row [keyDim] of q or k is divided.
+  double norm(const std::vector<float> &rows, size_t token, uint32_t keyHead) const;
 
   // The same call for one value head and its key head alone.
   Problem oneHead(uint32_t valueHead) const;

@@ -47,8 +47,11 @@ void runColumns(const Problem &p, size_t sequence, uint32_t head, uint32_t first
       s[i * block + j] = p.state[stateAt + size_t(i) * p.valueDim + j];
   for (int64_t t = p.offsets[sequence]; t < p.offsets[sequence + 1]; ++t) {
     size_t keyAt = (size_t(t) * p.keyHeads + p.keyHead(head)) * p.keyDim, at = size_t(t) * p.valueHeads + head;
-    std::copy_n(&p.q[keyAt], p.keyDim, q.begin());
-    std::copy_n(&p.k[keyAt], p.keyDim, k.begin());
+    double qNorm = p.norm(p.q, t, p.keyHead(head)), kNorm = p.norm(p.k, t, p.keyHead(head));
+    for (uint32_t i = 0; i < p.keyDim; ++i) {
+      q[i] = p.q[keyAt + i] / qNorm;
+      k[i] = p.k[keyAt + i] / kNorm;
+    }
     double v[block] = {}, out[block];
     std::copy_n(&p.v[at * p.valueDim + first], width, v);
     step(s.data(), q.data(), k.data(), v, std::exp(p.logDecay(at)), p.strength(at), p.keyDim, out);
@@ -86,6 +89,16 @@ double Problem::logDecay(size_t at) const {
 double Problem::strength(size_t at) const {
   double x = beta[at];
   return (betaLogits ? 1 / (1 + std::exp(-x)) : x) * (betaDoubled ? 2 : 1);
+}
+
+double Problem::norm(const std::vector<float> &rows, size_t token, uint32_t keyHead) const {
+  if (!normalise)
+    return 1;
+  const float *row = &rows[(token * keyHeads + keyHead) * keyDim];
+  double sum = 1e-6;
+  for (uint32_t i = 0; i < keyDim; ++i)
+    sum += double(row[i]) * row[i];
+  return std::sqrt(sum);
 }
 
 Problem Problem::oneHead(uint32_t valueHead) const {

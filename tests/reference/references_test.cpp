@@ -49,6 +49,20 @@ TEST(Recurrence, TwoTokensByHand) {
   EXPECT_NEAR(3.25, r.state[1], 1e-6);
 }
 
+TEST(Recurrence, NormalisesRows) {
+  Problem p = generate(recipe(), 3), scaled = p;
+  p.normalise = scaled.normalise = true;
+  for (float &x : scaled.k)
+    x *= 1024;
+  Result r = recurrence(p), s = recurrence(scaled);
+  EXPECT_LT(distance(s.output, r.output), 1e-6); // up to epsilon
+  EXPECT_GT(distance(s.output, r.output), 1e-8);
+  std::fill(p.k.begin(), p.k.end(), 0);
+  std::fill(p.state.begin(), p.state.end(), 0);
+  for (double x : recurrence(p).output)
+    EXPECT_EQ(x, 0);
+}
+
 // What callers may give instead of log decays and write strengths.
 TEST(Problem, DecaysAndStrengths) {
   Problem p;
@@ -119,6 +133,11 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Agreement,
                                          Case{"doubled", [](Recipe &r) { r.doubled = true; }},
                                          Case{"decays", [](Recipe &r) { r.gateForm = F::Decay; }},
                                          Case{"raw_gates", [](Recipe &r) { r.gateForm = F::Raw, r.biased = true; }},
+                                         Case{"normalised",
+                                              [](Recipe &r) {
+                                                r.normalise = true, r.zeroRowEvery = 5;
+                                                r.keyNorm = 7, r.queryNorm = 0.2f, r.normSpread = 2;
+                                              }},
                                          Case{"scale_zero", [](Recipe &r) { r.scale = 0; }},
                                          Case{"tail", [](Recipe &r) { r.tail = 70; }}),
                          [](const auto &info) { return std::string(info.param.name); });

@@ -204,6 +204,8 @@ TEST(Corruption, OfEachField) {
                           const Offsets &at) { put(b, at.kernel(at.header.kernels - 1) + AT(KernelRecord, cubin), 1u); }},
                    Damage{"kernel 0: expected flags of 0 or 1, got others",
                           [](Bytes &b, const Offsets &at) { b[at.kernel(0) + AT(KernelRecord, profile)] = 2; }},
+                   Damage{"kernel 0: features: expected bits of 1, got 2",
+                          [](Bytes &b, const Offsets &at) { b[at.kernel(0) + AT(KernelRecord, features)] = 2; }},
                    Damage{"kernel 2: threads: expected 1 to 1024, got 0",
                           [](Bytes &b, const Offsets &at) { put(b, at.kernel(2) + AT(KernelRecord, threads), 0u); }},
                    Damage{"expected kernels sorted by key, got ",

@@ -44,7 +44,7 @@ TEST_F(BadArguments, Dimensions) {
           BadArgument{"key_dim: expected 1 to 65536, got 0", [](Args &a) { a.key_dim = 0; }},
           BadArgument{"value_dim: expected 1 to 65536, got 4294967296", [](Args &a) { a.value_dim = 1ll << 32; }},
           BadArgument{"state_layout: expected 0 to 1, got 2", [](Args &a) { a.state_layout = 2; }},
-          BadArgument{"flags: expected bits of 0x70f, got 0x1000", [](Args &a) { a.flags = 1 << 12; }},
+          BadArgument{"flags: expected bits of 0xf0f, got 0x1000", [](Args &a) { a.flags = 1 << 12; }},
           BadArgument{"a_log: expected NULL with GDN_G_IS_DECAY, got 0x100",
                       [](Args &a) { a.flags = GDN_G_IS_DECAY, a.a_log = {address(0x100), GDN_F32}; }},
           BadArgument{"dt_bias: expected NULL without a_log, got 0x100",
@@ -150,6 +150,10 @@ TEST_F(BadArguments, Kernels) {
                    [](Args &a) { a.value_dim = 256; }, GDN_UNSUPPORTED},
        BadArgument{"K=96 V=192 bf16 v-first, got a bundle without; nearest: forward sm_90a K=96 V=192 chunk=64 fp16",
                    [](Args &a) { a.key_dim = 96, a.value_dim = 192, a.state_layout = GDN_V_FIRST; }, GDN_UNSUPPORTED},
+       BadArgument{"bf16 k-first l2norm, got a bundle without, which gdnc build --features l2norm adds; nearest: ",
+                   [](Args &a) { a.flags = GDN_NORMALISE_QK; }, GDN_UNSUPPORTED},
+       BadArgument{"K=128 V=256 bf16 k-first l2norm, got a bundle without; nearest: ",
+                   [](Args &a) { a.flags = GDN_NORMALISE_QK, a.value_dim = 256; }, GDN_UNSUPPORTED},
        BadArgument{"split=4, got a bundle without", [](Args &a) { a.split = 4; }, GDN_UNSUPPORTED},
        BadArgument{"split=2 profile, got a bundle without",
                    [](Args &a) { a.split = 2, a.profile = address(64), a.profile_size = 1 << 20; }, GDN_UNSUPPORTED}});
@@ -359,9 +363,16 @@ TEST_F(Errors, KernelInfo) {
   EXPECT_EQ(std::tie(info.threads, info.registers, info.shared_bytes, info.elf_abi, info.min_driver),
             std::make_tuple(384, 168, 200'001, 8, 13000));
   EXPECT_EQ(info.image_bytes, sample::kernels()[3].cubin.size());
+  EXPECT_EQ(info.features, 0u);
   EXPECT_EQ(longer.later, 0u);
   EXPECT_EQ(gdn_bundle_kernel_info(bundle, 5, &longer.info), GDN_INVALID_ARGUMENT);
   EXPECT_STREQ(gdn_last_error_message(), "index: expected below 5, got 5");
+  gdn_kernel_info older; // of version 0.1.0
+  older.struct_size = offsetof(gdn_kernel_info, features);
+  older.features = 77;
+  ASSERT_EQ(gdn_bundle_kernel_info(bundle, 1, &older), GDN_OK);
+  EXPECT_EQ(older.image_bytes, info.image_bytes);
+  EXPECT_EQ(older.features, 77u);
   longer.info.struct_size = 3;
   EXPECT_EQ(gdn_bundle_kernel_info(bundle, 0, &longer.info), GDN_INVALID_ARGUMENT);
 }

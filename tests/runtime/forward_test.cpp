@@ -297,6 +297,28 @@ TEST_F(Launch, InputOptions) {
   expectFailure(GDN_UNSUPPORTED, "dtype of A_log: expected GDN_F32, which the kernel takes alone, got bf16", args);
 }
 
+TEST_F(Launch, VariantsByFeature) {
+  KernelKey normalising = sample::key();
+  normalising.features = L2Norm;
+  std::vector<Kernel> both = {sample::forward(sample::key()), sample::forward(normalising)};
+  both[1].entry = "normalising";
+  fakeCuda().paramSizes["normalising"] = fakeCuda().paramSizes[both[0].entry];
+  open(*writeBundle(both, ""));
+  expectLaunch(args);
+  EXPECT_EQ(fakeCuda().launches.back().entry, both[0].entry);
+  args.flags = GDN_NORMALISE_QK;
+  expectLaunch(args);
+  EXPECT_EQ(fakeCuda().launches.back().entry, "normalising");
+  gdn_kernel_info info;
+  info.struct_size = sizeof info;
+  ASSERT_EQ(gdn_bundle_kernel_info(bundle, 1, &info), GDN_OK);
+  EXPECT_EQ(info.features, uint32_t(GDN_NORMALISE_QK));
+  open(*writeBundle({both[1]}, "")); // a plain call is not served by it
+  forget();
+  args.flags = 0;
+  expectFailure(GDN_UNSUPPORTED, "K=128 V=128 bf16 k-first, got a bundle without; nearest: ", args);
+}
+
 // A launch makes these driver calls and no others: none allocates, synchronises or changes the context.
 TEST_F(Launch, CallsOfAPreparedKernel) {
   ASSERT_EQ(gdn_bundle_load(bundle), GDN_OK) << gdn_last_error_message();

@@ -164,7 +164,7 @@ std::vector<BuiltKernel> gdnc::compileVariants(const std::vector<Variant> &varia
 
 std::string gdnc::describeBuild(const BuildOptions &options, const std::optional<Model> &model,
                                 const std::vector<BuiltKernel> &kernels) {
-  std::set<std::string> archs, dtypes, states;
+  std::set<std::string> archs, dtypes, states, features;
   std::map<std::string, std::string> ptxas;
   std::set<uint32_t> splits, abis;
   std::set<std::string> costs;
@@ -182,6 +182,9 @@ std::string gdnc::describeBuild(const BuildOptions &options, const std::optional
     dtypes.insert(gdn::describe(key.io));
     states.insert(key.stateVFirst ? "v-first" : "k-first");
     splits.insert(key.split);
+    for (size_t i = 0; i < gdn::featureNames.size(); ++i)
+      if (key.features >> i & 1)
+        features.insert(gdn::featureNames[i]);
   }
   auto hash = [](const std::filesystem::path &path) { return sha256(readFile(path.string())); };
   json metadata = {
@@ -195,6 +198,7 @@ std::string gdnc::describeBuild(const BuildOptions &options, const std::optional
         {"dtype", dtypes},
         {"state", states},
         {"split", splits},
+        {"features", features},
         {"profile", options.profile},
         {"ptx", options.withPtx}}},
       {"model", model ? describeModel(*model) : json()},

@@ -9,7 +9,7 @@ using namespace gdnc;
 using nlohmann::json;
 
 static void printRun(const LoadedBundle &loaded, const RunReport &run) {
-  std::vector<TableRow> rows{{"K", "V", "io", "state", "split", "output error", "state error"}};
+  std::vector<TableRow> rows{{"K", "V", "io", "state", "split", "features", "output error", "state error"}};
   auto add = [&](const std::string &name, const std::string &value) {
     if (rows.size() == 2)
       rows.front().push_back(name);
@@ -18,7 +18,7 @@ static void printRun(const LoadedBundle &loaded, const RunReport &run) {
   for (const RunResult &result : run.results) {
     const gdn::KernelKey &key = loaded.bundle.kernels[result.kernel].kernel.key;
     rows.push_back({std::to_string(key.keyDim), std::to_string(key.valueDim), gdn::describe(key.io),
-                    key.stateVFirst ? "v-first" : "k-first", std::to_string(key.split),
+                    key.stateVFirst ? "v-first" : "k-first", std::to_string(key.split), featureText(key),
                     fmt::format("{:.2e}", result.outputError), fmt::format("{:.2e}", result.stateError)});
     if (result.milliseconds)
       add("ms", fmt::format("{:.3f}", *result.milliseconds));
@@ -132,6 +132,11 @@ void gdnc::addBuild(CLI::App &app) {
   command->add_option("--split", options->splits, "numbers of blocks that share a head's V (default: all served)")
       ->delimiter(',')
       ->check(positive());
+  command
+      ->add_option("--features", options->features,
+                   "variants beside the plain kernels: l2norm (normalises q and k), or none (default: all)")
+      ->delimiter(',')
+      ->check(oneOf({"l2norm", "none"}));
   command->add_flag("--profile", options->profile, "also the variants that write clock stamps");
   command->add_flag("--with-ptx", options->withPtx, "keep each kernel's PTX in the bundle");
   command->add_option("--jobs,-j", options->jobs, "kernels to compile at a time (default: one a core)")

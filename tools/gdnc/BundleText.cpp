@@ -2,6 +2,7 @@
 #include "tools/gdnc/Common.h"
 #include <cstring>
 #include <elf.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 using namespace gdnc;
@@ -43,6 +44,18 @@ std::string gdnc::driverNeeded(const gdn::Bundle &bundle) {
   return fmt::format("CUDA {}.{} (driver {} or newer)", cuda / 1000, cuda % 1000 / 10, cuda < 13000 ? 525 : 580);
 }
 
+static std::vector<std::string> featureList(const gdn::KernelKey &key) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < gdn::featureNames.size(); ++i)
+    if (key.features >> i & 1)
+      names.push_back(gdn::featureNames[i]);
+  return names;
+}
+
+std::string gdnc::featureText(const gdn::KernelKey &key) {
+  return key.features ? fmt::format("{}", fmt::join(featureList(key), " ")) : "-";
+}
+
 json gdnc::kernelJson(const gdn::BundleKernel &entry) {
   const gdn::Kernel &kernel = entry.kernel;
   const gdn::KernelKey &key = kernel.key;
@@ -54,6 +67,7 @@ json gdnc::kernelJson(const gdn::BundleKernel &entry) {
           {"io", gdn::describe(key.io)},
           {"state", key.stateVFirst ? "v-first" : "k-first"},
           {"split", key.split},
+          {"features", featureList(key)},
           {"profile", key.profile},
           {"entry", kernel.entry},
           {"schedule", kernel.schedule},
@@ -70,8 +84,8 @@ json gdnc::kernelJson(const gdn::BundleKernel &entry) {
           {"elf_abi", entry.elf.abi}};
 }
 
-const TableRow gdnc::kernelHead = {"kernel",  "target",  "K",         "V",      "io",     "state",     "split",
-                                   "profile", "threads", "registers", "shared", "spills", "code bytes"};
+const TableRow gdnc::kernelHead = {"kernel",   "target",  "K",       "V",         "io",     "state",  "split",
+                                   "features", "profile", "threads", "registers", "shared", "spills", "code bytes"};
 
 TableRow gdnc::kernelRow(const gdn::BundleKernel &entry) {
   const gdn::Kernel &kernel = entry.kernel;
@@ -84,6 +98,7 @@ TableRow gdnc::kernelRow(const gdn::BundleKernel &entry) {
           ofForward(gdn::describe(key.io)),
           ofForward(key.stateVFirst ? "v-first" : "k-first"),
           ofForward(std::to_string(key.split)),
+          ofForward(featureText(key)),
           ofForward(key.profile ? "yes" : "no"),
           std::to_string(kernel.threads),
           std::to_string(kernel.registers),

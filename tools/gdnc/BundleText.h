@@ -23,6 +23,9 @@ uint64_t codeBytes(std::string_view image);
 // What loads every image: "CUDA 13.0 (driver 580 or newer)".
 std::string driverNeeded(const gdn::Bundle &bundle);
 
+// "l2norm"; "-" for none.
+std::string featureText(const gdn::KernelKey &key);
+
 nlohmann::json kernelJson(const gdn::BundleKernel &kernel);
 
 extern const TableRow kernelHead;

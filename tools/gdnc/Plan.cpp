@@ -85,7 +85,8 @@ static std::vector<Schedule> selectSchedules(const std::vector<Schedule> &schedu
   return rows;
 }
 
-static Variant makeVariant(const Schedule &schedule, const std::string &dtype, bool vFirst, bool profile) {
+static Variant makeVariant(const Schedule &schedule, const std::string &dtype, bool vFirst, uint8_t features,
+                           bool profile) {
   Variant variant;
   gdn::KernelKey &key = variant.key;
   key.operation = forwardTemplate;
@@ -95,6 +96,7 @@ static Variant makeVariant(const Schedule &schedule, const std::string &dtype, b
   key.io = dtype == "f16" ? gdn::ElementType::F16 : gdn::ElementType::BF16;
   key.stateVFirst = vFirst;
   key.split = schedule.split;
+  key.features = features;
   key.profile = profile;
   variant.request.templateFile = templateFile(forwardTemplate).string();
   variant.request.arch = schedule.arch;
@@ -106,6 +108,8 @@ static Variant makeVariant(const Schedule &schedule, const std::string &dtype, b
                                  {"v_first", vFirst ? "1" : "0"},
                                  {"split", std::to_string(key.split)},
                                  {"profile", profile ? "1" : "0"}});
+  for (size_t i = 0; i < gdn::featureNames.size(); ++i)
+    variant.request.values.insert({gdn::featureNames[i], features >> i & 1 ? "1" : "0"});
   for (auto &[name, value] : schedule.values)
     variant.schedule += fmt::format("{}{}={}", variant.schedule.empty() ? "" : " ", name, value);
   return variant;
@@ -126,6 +130,16 @@ static Variant makePlanner(const std::string &arch) {
   return variant;
 }
 
+// Every set of the features that were asked for, the empty one first.
+static std::vector<uint8_t> featureSets(const std::vector<std::string> &names) {
+  std::vector<uint8_t> sets = {0};
+  for (size_t i = 0; i < gdn::featureNames.size(); ++i)
+    if (names.empty() || std::find(names.begin(), names.end(), gdn::featureNames[i]) != names.end())
+      for (size_t known = sets.size(), n = 0; n < known; ++n)
+        sets.push_back(static_cast<uint8_t>(sets[n] | 1u << i));
+  return sets;
+}
+
 std::vector<Variant> gdnc::planBuild(const BuildOptions &options, const std::optional<Model> &model) {
   std::vector<Schedule> schedules = servedSchedules();
   checkArchs(schedules, options.archs);
@@ -135,9 +149,10 @@ std::vector<Variant> gdnc::planBuild(const BuildOptions &options, const std::opt
     for (const Schedule &schedule : selectSchedules(schedules, arch, model, options.splits))
       for (const std::string &dtype : options.dtypes)
         for (const std::string &state : options.states)
-          for (bool profile : {false, true})
-            if (!profile || options.profile)
-              variants.push_back(makeVariant(schedule, dtype, state == "v-first", profile));
+          for (uint8_t features : featureSets(options.features))
+            for (bool profile : {false, true})
+              if (!profile || options.profile)
+                variants.push_back(makeVariant(schedule, dtype, state == "v-first", features, profile));
   }
   std::sort(variants.begin(), variants.end(), [](const Variant &a, const Variant &b) { return a.key < b.key; });
   auto twice =

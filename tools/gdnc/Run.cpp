@@ -56,8 +56,10 @@ struct Task {
 
   void set(const gdn_kernel_info &info) {
     if (!wanted.output.empty() && recipe.io == gdn::ElementType(info.io) && recipe.keyDim == uint32_t(info.key_dim) &&
-        recipe.valueDim == uint32_t(info.value_dim))
+        recipe.valueDim == uint32_t(info.value_dim) && recipe.normalise == bool(info.features & GDN_NORMALISE_QK))
       return;
+    recipe.normalise = info.features & GDN_NORMALISE_QK;
+    recipe.keyNorm = recipe.queryNorm = recipe.normalise ? 4 : 1;
     recipe.io = gdn::ElementType(info.io);
     recipe.keyDim = static_cast<uint32_t>(info.key_dim);
     recipe.valueDim = static_cast<uint32_t>(info.value_dim);

@@ -106,6 +106,7 @@ typedef struct gdn_kernel_info {
   int32_t elf_abi;      /* ABI version of the ELF image */
   int32_t min_driver;   /* CUDA version the driver must have, major * 1000 + minor * 10 */
   uint64_t image_bytes; /* of the ELF image */
+  uint32_t features;    /* flags of the calls that it serves: 0 or GDN_NORMALISE_QK. Version 0.1.0 ended before it */
 } gdn_kernel_info;
 
 GDN_API size_t gdn_bundle_kernel_count(const gdn_bundle *bundle); /* 0 for NULL */
@@ -157,11 +158,14 @@ typedef struct gdn_head_values {
   int32_t dtype; /* GDN_F32, GDN_BF16 or GDN_F16 */
 } gdn_head_values;
 
-/* Bits of gdn_forward_args.flags: what g and beta hold instead. */
+/* Bits of gdn_forward_args.flags: what g and beta hold instead; what is done to q and k. */
 enum {
   GDN_BETA_LOGITS = 1 << 8,  /* beta is sigmoid(beta) */
   GDN_BETA_DOUBLED = 1 << 9, /* beta counts twice: with GDN_BETA_LOGITS, 2 sigmoid(beta) */
-  GDN_G_IS_DECAY = 1 << 10   /* g is the decay itself, exp of the log decay, in [0, 1]; 0 forgets all */
+  GDN_G_IS_DECAY = 1 << 10,  /* g is the decay itself, exp of the log decay, in [0, 1]; 0 forgets all */
+  /* Rows of q and k are divided by sqrt(sum of squares + 1e-6), by the variant "l2norm" of a kernel. fp16 keeps its
+   * precision where keys have norms between 2^-8 and 2^8. */
+  GDN_NORMALISE_QK = 1 << 11
 };
 
 /* How long sequences are cut over the SMs: bits of gdn_forward_args.flags, one of the first four. A kernel that takes
@@ -179,7 +183,8 @@ typedef enum gdn_forward_flags {
   /* Parallel cuts every 2,048 tokens of a sequence and nowhere else: its results depend neither on the batch that it is
    * in, nor on the number of heads, nor on the GPU's SMs. Not with GDN_CUT_OFF. */
   GDN_CUT_INVARIANT = 4,
-  GDN_KEYS_NORMALISED = 8 /* |k| <= 1 and beta <= 2 for every token */
+  /* |k| <= 1 and beta <= 2 for every token; GDN_NORMALISE_QK and GDN_BETA_LOGITS together say so too */
+  GDN_KEYS_NORMALISED = 8
 } gdn_forward_flags;
 
 /* Sized: without what stands behind stream it is the struct of version 0.1.0, which is still taken. All addresses but

@@ -15,7 +15,7 @@ OK = 0
 NO_CONTEXT = 9
 F32, BF16, F16, INT32, INT64 = range(5)
 K_FIRST, V_FIRST = range(2)
-BETA_LOGITS, BETA_DOUBLED, G_IS_DECAY = 1 << 8, 1 << 9, 1 << 10
+BETA_LOGITS, BETA_DOUBLED, G_IS_DECAY, NORMALISE_QK = (1 << bit for bit in range(8, 12))
 
 
 class Error(RuntimeError):
@@ -64,7 +64,7 @@ class KernelInfo(Sized):
                 ("state_layout", c.c_int32), ("split", c.c_int32), ("profile", c.c_int32), ("threads", c.c_int32),
                 ("registers", c.c_int32), ("spill_bytes", c.c_int32), ("stack_bytes", c.c_int32),
                 ("shared_bytes", c.c_int32), ("elf_abi", c.c_int32), ("min_driver", c.c_int32),
-                ("image_bytes", c.c_uint64)]
+                ("image_bytes", c.c_uint64), ("features", c.c_uint32)]
 
 
 class DeviceInfo(Sized):

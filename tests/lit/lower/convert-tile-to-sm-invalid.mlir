@@ -90,7 +90,7 @@ tile.kernel @plain_read(%b: !tile.buf<[64, 64], bf16>) {
 // -----
 tile.kernel @write_f32(%b: !tile.buf<[64, 64], f32>, %x: !tile.frag<[64, 64], f32>) {
   tile.role @r warps(4) registers(64) {
-    // expected-error @+1 {{expected a row of 64 tokens over the lanes, fp32 to a tile, or 16-bit elements to scratch}}
+    // expected-error @+1 {{expected a row of 64 tokens over the lanes, a column to a row, fp32 to a tile, or 16-bit elements to scratch}}
     tile.write %x to %b : !tile.frag<[64, 64], f32> to !tile.buf<[64, 64], f32>
   } {first_warp = 0 : i64}
 } {threads = 128 : i64, shared_bytes = 0 : i64, parameters = {chunk = 64 : i64}}
@@ -132,6 +132,22 @@ tile.kernel @half_sigmoid(%x: !tile.frag<[64, 64], f16>) {
   tile.role @r warps(4) registers(64) {
     // expected-error @+1 {{'tile.sigmoid' op expected fp32}}
     %y = tile.sigmoid %x : !tile.frag<[64, 64], f16>
+  } {first_warp = 0 : i64}
+} {threads = 128 : i64, shared_bytes = 0 : i64, parameters = {chunk = 64 : i64}}
+
+// -----
+tile.kernel @squares_of_scratch(%b: !tile.buf<[64, 16], f16>) {
+  tile.role @r warps(4) registers(64) {
+    // expected-error @+1 {{'tile.row_squares' op expected a tile of 16-bit elements at least 64 columns wide}}
+    %y = tile.row_squares %b : !tile.buf<[64, 16], f16>
+  } {first_warp = 0 : i64}
+} {threads = 128 : i64, shared_bytes = 0 : i64, parameters = {chunk = 64 : i64}}
+
+// -----
+tile.kernel @half_diagonal(%x: !tile.frag<[64, 64], f16>) {
+  tile.role @r warps(4) registers(64) {
+    // expected-error @+1 {{'tile.diag' op expected fp32}}
+    %y = tile.diag %x : !tile.frag<[64, 64], f16>
   } {first_warp = 0 : i64}
 } {threads = 128 : i64, shared_bytes = 0 : i64, parameters = {chunk = 64 : i64}}
 

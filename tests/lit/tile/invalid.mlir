@@ -316,6 +316,24 @@ tile.template @pad_of_a_matrix {
 }
 
 // -----
+tile.template @diagonal {
+  tile.proc @p(%x: !tile.frag<[64, 16], f32>) {
+    // expected-error @+1 {{expected a square fragment, got '!tile.frag<[64, 16], f32>'}}
+    %y = tile.diag %x : !tile.frag<[64, 16], f32>
+    tile.yield
+  }
+}
+
+// -----
+tile.template @factors {
+  tile.proc @p(%a: !tile.frag<[64, 64], f32>, %b: !tile.buf<[1, 64], f32>, %f: !tile.frag<[1, 64], f32>) {
+    // expected-error @+1 {{expected a column of factors, one for each row of '!tile.frag<[64, 64], f32>', got '!tile.frag<[1, 64], f32>'}}
+    %d = tile.solve_blocks %a over %b times %f : !tile.frag<[64, 64], f32>, !tile.buf<[1, 64], f32> times !tile.frag<[1, 64], f32>
+    tile.yield
+  }
+}
+
+// -----
 tile.template @operand_types {
   tile.proc @p(%a: !tile.frag<[64, 64], f16>, %b: !tile.buf<[64, 64], bf16>) {
     // expected-error @+1 {{expected operands of one element type, got 'f16' and 'bf16'}}
