@@ -57,6 +57,13 @@ public:
     return {state->data_ptr(), strides[0], strides[1], dtypeOf(*state)};
   }
 
+  gdn_head_values headValues(const char *name, const std::optional<Tensor> &values, int64_t heads) const {
+    if (!values)
+      return {};
+    check(name, *values, {heads}, 1);
+    return {values->data_ptr(), dtypeOf(*values)};
+  }
+
   int64_t offsets(const Tensor &offsets) const { // their number
     require(offsets.dim() == 1 && offsets.size(0) > 0, "cu_seqlens");
     check("cu_seqlens", offsets, {offsets.size(0)}, 1);
@@ -108,7 +115,8 @@ void launchOnGpu(const Tensor &q, gdn_forward_args &args) {
 
 void forward(const Tensor &q, const Tensor &k, const Tensor &v, const Tensor &g, const Tensor &beta, const Tensor &o,
              std::optional<Tensor> initialState, std::optional<Tensor> finalState, std::optional<Tensor> offsets,
-             double scale, bool stateVFirst, int64_t split) {
+             double scale, bool stateVFirst, int64_t split, int64_t flags, std::optional<Tensor> aLog,
+             std::optional<Tensor> dtBias) {
   Reader read(q);
   int64_t batch = q.size(0), tokens = q.size(1), heads = q.size(2), keyDim = q.size(3);
   int64_t headsV = g.size(-1), valueDim = v.size(-1), sequences = offsets ? read.offsets(*offsets) - 1 : batch;
@@ -138,6 +146,9 @@ void forward(const Tensor &q, const Tensor &k, const Tensor &v, const Tensor &g,
   }
   args.scale = static_cast<float>(scale);
   args.split = static_cast<uint32_t>(split);
+  args.flags = static_cast<uint32_t>(flags);
+  args.a_log = read.headValues("A_log", aLog, headsV);
+  args.dt_bias = read.headValues("dt_bias", dtBias, headsV);
   std::optional<Tensor> workspace = makeWorkspace(q, args);
   if (q.is_cuda())
     launchOnGpu(q, args);
@@ -155,7 +166,8 @@ extern "C" GDN_API void gdn_torch_use(gdn_bundle *opened, bool onEmulator) {
 
 STABLE_TORCH_LIBRARY(gdnc, m) {
   m.def("forward(Tensor q, Tensor k, Tensor v, Tensor g, Tensor beta, Tensor(a!) o, Tensor? initial_state, "
-        "Tensor(b!)? final_state, Tensor? cu_seqlens, float scale, bool state_v_first, int split) -> ()");
+        "Tensor(b!)? final_state, Tensor? cu_seqlens, float scale, bool state_v_first, int split, int flags, "
+        "Tensor? A_log, Tensor? dt_bias) -> ()");
 }
 
 STABLE_TORCH_LIBRARY_IMPL(gdnc, CUDA, m) { m.impl("forward", TORCH_BOX(&forward)); }

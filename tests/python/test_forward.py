@@ -161,6 +161,12 @@ class Fusions(unittest.TestCase):
         exact = [x.double() / (x.double().square().sum(-1, keepdim=True) + 1e-6).sqrt() for x in (q, k)]
         self.check((*exact, v, g, beta), self.forward(q, k, v, g, beta, normalize_qk=True))
 
+    def test_decays(self):
+        q, k, v, g, beta = inputs(self.case)
+        alpha = g.exp()
+        alpha[:, 7] = 0
+        self.check((q, k, v, alpha.double().log(), beta), self.forward(q, k, v, alpha, beta, g_is_decay=True))
+
     def test_beta_logits(self):
         q, k, v, g, _ = inputs(self.case)
         logits = torch.randn(g.shape, device=DEVICE)

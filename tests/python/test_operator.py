@@ -5,7 +5,7 @@ import unittest
 
 import torch
 
-from case import inputs, make
+from case import DEVICE, inputs, make
 
 import gdnc
 from gdnc import _launch, _library
@@ -19,18 +19,24 @@ class Operator(unittest.TestCase):
     def test_refuses_what_reaches_past_a_tensor(self):
         """Even where no Python stands before it."""
         case = make((30, 40))
-        fit = [*inputs(case), torch.empty_like(case.v), case.h0, torch.empty_like(case.h0), case.cu_seqlens]
+        per_head = torch.zeros(2, device=DEVICE)
+        fit = [*inputs(case), torch.empty_like(case.v), case.h0, torch.empty_like(case.h0), case.cu_seqlens, 0.1, False,
+               0, 0, per_head, per_head]
         for position, x in enumerate(fit):
+            if not isinstance(x, torch.Tensor):
+                continue
             for wrong in x[..., 1:], torch.stack([x, x], -1)[..., 0], x[None]:
                 with self.subTest(position=position, shape=list(wrong.shape), stride=wrong.stride()):
                     with self.assertRaisesRegex(RuntimeError, r"^\w+: expected what gdnc\.forward takes, got another "):
-                        torch.ops.gdnc.forward(*fit[:position], wrong, *fit[position + 1:], 0.1, False, 0)
+                        torch.ops.gdnc.forward(*fit[:position], wrong, *fit[position + 1:])
 
     def test_opcheck(self):
         case = make((30, 40))
         o, final = torch.empty_like(case.v), torch.empty_like(case.h0)
-        for states in (case.h0, final, case.cu_seqlens), (None, None, None):
-            torch.library.opcheck(torch.ops.gdnc.forward.default, (*inputs(case), o, *states, 0.1, False, 0))
+        per_head = torch.zeros(2, device=DEVICE)
+        for states, values in ((case.h0, final, case.cu_seqlens), (per_head, per_head)), ((None,) * 3, (None,) * 2):
+            torch.library.opcheck(torch.ops.gdnc.forward.default,
+                                  (*inputs(case), o, *states, 0.1, False, 0, _library.NORMALISE_QK, *values))
 
     def test_compiled(self):
         """Whole graphs, with what stands around a call compiled as well, and a state that is written in place."""
@@ -60,7 +66,8 @@ class Ctypes(unittest.TestCase):
         results = []
         for launch in _launch.launch, _launch._launch_ctypes:
             o, final = torch.empty_like(case.v), torch.empty_like(case.h0)
-            launch(*inputs(case), o, case.h0, final, case.cu_seqlens, 0.1, False, 0)
+            launch(*inputs(case), o, case.h0, final, case.cu_seqlens, 0.1, False, 0, _library.BETA_LOGITS,
+                   torch.ones(2, device=DEVICE), None)
             results.append((o, final))
         torch.testing.assert_close(results[0], results[1], rtol=0, atol=0)
 

@@ -63,7 +63,7 @@ class Doctor(unittest.TestCase):
         run = python("-m", "gdnc", "doctor", GDN_DRIVER="/missing/libcuda.so.1")
         self.assertEqual(run.returncode, 3)
         self.assertIn("missing gpu: expected the CUDA driver library, got: /missing/libcuda.so.1", run.stdout)
-        self.assertIn("forward sm_90a K=128 V=128: bf16 fp16, k-first v-first, split 1 split 2\n", run.stdout)
+        self.assertIn("forward sm_90a K=128 V=128: bf16 fp16, k-first v-first, split 1 split 2, plain l2norm\n", run.stdout)
 
     def test_without_torch(self):
         run = python("-S", "-m", "gdnc", "doctor", **EMULATOR)

@@ -83,6 +83,7 @@ class Refusals(unittest.TestCase):
         per_head = torch.zeros(2, device=DEVICE)
         self.refuse(ValueError, "^double_beta: expected False without beta_logits, got True$", double_beta=True)
         self.refuse(ValueError, "^dt_bias: expected None without A_log, got a tensor$", dt_bias=per_head)
+        self.refuse(ValueError, "^g_is_decay: expected False with A_log, got True$", g_is_decay=True, A_log=per_head)
         self.refuse(ValueError, r"^A_log: expected shape \[2\], got \[1\]$", A_log=per_head[:1])
         self.refuse(TypeError, "^dt_bias: expected .*float16, got torch.int64$", A_log=per_head,
                     dt_bias=per_head.long())

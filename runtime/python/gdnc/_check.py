@@ -36,7 +36,8 @@ def check_argument(name: str, x: torch.Tensor, shape: tuple, dtypes: tuple, devi
         stride *= x.shape[axis]
 
 
-def check(q, k, v, g, beta, out, initial_state, final_state, cu_seqlens, scale, state_v_first, split) -> None:
+def check(q, k, v, g, beta, out, initial_state, final_state, cu_seqlens, scale, state_v_first, split, flags=0,
+          A_log=None, dt_bias=None) -> None:
     """Raises TypeError or ValueError unless these arguments of a launch fit each other; `out` may be None."""
     check_tensor("q", q, 4)
     check_tensor("v", v, 4)
@@ -52,6 +53,9 @@ def check(q, k, v, g, beta, out, initial_state, final_state, cu_seqlens, scale, 
     check_argument("v", v, values, io, device)
     check_argument("g", g, values[:3], REAL, device)
     check_argument("beta", beta, values[:3], REAL, device)
+    for name, x in ("A_log", A_log), ("dt_bias", dt_bias):
+        if x is not None:
+            check_argument(name, x, values[2:3], REAL, device)
     if out is not None:
         check_argument("out", out, values, io, device)
     sequences = batch

@@ -1,10 +1,10 @@
-"""gdnc.forward: does what the kernels do not, and launches."""
+"""gdnc.forward: makes what the caller does not give, and launches."""
 
 from __future__ import annotations
 
 import torch
 
-from . import _fusions
+from . import _library
 from ._check import check, check_gradient
 from ._launch import launch
 
@@ -33,6 +33,7 @@ def forward(
     double_beta: bool = False,
     A_log: torch.Tensor | None = None,
     dt_bias: torch.Tensor | None = None,
+    g_is_decay: bool = False,
     split: int = 0,
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """The gated delta rule over whole sequences. Per token of a v-head h, with its k-head h // (HV // H) and S [K, V]:
@@ -54,10 +55,12 @@ def forward(
             It may be empty, and o is zero in tokens behind the last. The host does not read it. None: each row of the
             batch is a sequence.
         out: [B, T, HV, V] of q's dtype, to be written.
-        normalize_qk: divides rows of q and k by their norms, sqrt(sum of squares + 1e-6).
+        normalize_qk: divides rows of q and k by their norms, sqrt(sum of squares + 1e-6). The bundle must hold the
+            variant l2norm of the kernel.
         beta_logits: beta = sigmoid(beta); with double_beta 2 sigmoid(beta).
-        A_log: [HV]: g = -exp(A_log) softplus(g + dt_bias).
-        dt_bias: [HV], or None for 0.
+        A_log: [HV], float32, bfloat16 or float16: g = -exp(A_log) softplus(g + dt_bias).
+        dt_bias: [HV], float32, bfloat16 or float16, or None for 0.
+        g_is_decay: g is the decay itself, from 0 to 1.
         split: blocks that share one head's V; 0 lets the library choose.
 
     q, k, v, out, g and beta may be strided views whose last dimension is contiguous; addresses and strides of the first
@@ -79,25 +82,24 @@ def forward(
         raise ValueError("double_beta: expected False without beta_logits, got True")
     if dt_bias is not None and A_log is None:
         raise ValueError("dt_bias: expected None without A_log, got a tensor")
+    if g_is_decay and A_log is not None:
+        raise ValueError("g_is_decay: expected False with A_log, got True")
+    flags = (normalize_qk * _library.NORMALISE_QK | beta_logits * _library.BETA_LOGITS |
+             double_beta * _library.BETA_DOUBLED | g_is_decay * _library.G_IS_DECAY)
     try:
         if torch.is_grad_enabled():
             check_gradient(q=q, k=k, v=v, g=g, beta=beta, initial_state=initial_state, A_log=A_log, dt_bias=dt_bias)
-        if normalize_qk:
-            q, k = _fusions.normalize(q), _fusions.normalize(k)
-        if beta_logits:
-            beta = _fusions.write_strength(beta, double_beta)
-        if A_log is not None:
-            g = _fusions.log_decay(g, A_log, dt_bias)
         if scale is None:
             scale = k.shape[3]**-0.5
         if state is None and final_state:
             state = _new_state(q, v, cu_seqlens, state_v_first)
         if out is None:
             out = torch.empty_like(v, memory_format=torch.contiguous_format)
-        launch(q, k, v, g, beta, out, initial_state, state, cu_seqlens, scale, state_v_first, split)
+        launch(q, k, v, g, beta, out, initial_state, state, cu_seqlens, scale, state_v_first, split, flags, A_log,
+               dt_bias)
         return out, state
     except Exception as error:
         failure = error
     # Only now, since a call takes less time than the search for what is wrong with it.
-    check(q, k, v, g, beta, out, initial_state, state, cu_seqlens, scale, state_v_first, split)
+    check(q, k, v, g, beta, out, initial_state, state, cu_seqlens, scale, state_v_first, split, flags, A_log, dt_bias)
     raise failure

@@ -9,7 +9,7 @@ import torch
 
 from . import _library
 from ._check import check
-from ._library import ForwardArgs, State, Tensor
+from ._library import ForwardArgs, HeadValues, State, Tensor
 
 _DTYPES = {torch.float32: _library.F32, torch.bfloat16: _library.BF16, torch.float16: _library.F16,
            torch.int32: _library.INT32, torch.int64: _library.INT64}
@@ -23,13 +23,19 @@ def _state(x: torch.Tensor | None) -> State:
     return State() if x is None else State(x.data_ptr(), x.stride(0), x.stride(1), _DTYPES[x.dtype])
 
 
-def _launch_ctypes(q, k, v, g, beta, o, initial_state, final_state, cu_seqlens, scale, state_v_first, split) -> None:
-    check(q, k, v, g, beta, o, initial_state, final_state, cu_seqlens, scale, state_v_first, split)
+def _head_values(x: torch.Tensor | None) -> HeadValues:
+    return HeadValues() if x is None else HeadValues(x.data_ptr(), _DTYPES[x.dtype])
+
+
+def _launch_ctypes(q, k, v, g, beta, o, initial_state, final_state, cu_seqlens, scale, state_v_first, split, flags=0,
+                   A_log=None, dt_bias=None) -> None:
+    check(q, k, v, g, beta, o, initial_state, final_state, cu_seqlens, scale, state_v_first, split, flags, A_log,
+          dt_bias)
     args = ForwardArgs(
         batch=q.shape[0], tokens=q.shape[1], heads=q.shape[2], heads_v=v.shape[2], key_dim=q.shape[3],
         value_dim=v.shape[3], q=_tensor(q), k=_tensor(k), v=_tensor(v), o=_tensor(o), g=_tensor(g), beta=_tensor(beta),
         initial_state=_state(initial_state), final_state=_state(final_state), state_layout=state_v_first, scale=scale,
-        split=split)
+        split=split, flags=flags, a_log=_head_values(A_log), dt_bias=_head_values(dt_bias))
     if cu_seqlens is not None:
         args.num_sequences = len(cu_seqlens) - 1
         args.cu_seqlens, args.cu_seqlens_dtype = cu_seqlens.data_ptr(), _DTYPES[cu_seqlens.dtype]

@@ -34,7 +34,7 @@ def _serves(kernel: _library.KernelInfo, device: _library.DeviceInfo) -> bool:
 
 
 def _variants(kernels: list[_library.KernelInfo]) -> list[str]:
-    """One line for kernels that differ in types, layout and split alone."""
+    """One line for kernels that differ in types, layout, split and features alone."""
     groups: dict[str, list[_library.KernelInfo]] = {}
     for kernel in kernels:
         if kernel.operation != b"forward":  # serves all of these
@@ -45,7 +45,8 @@ def _variants(kernels: list[_library.KernelInfo]) -> list[str]:
     for head, group in groups.items():
         choices = (dict.fromkeys(_DTYPES[kernel.io] for kernel in group),
                    dict.fromkeys(_LAYOUTS[kernel.state_layout] for kernel in group),
-                   dict.fromkeys(f"split {kernel.split}" for kernel in group))
+                   dict.fromkeys(f"split {kernel.split}" for kernel in group),
+                   dict.fromkeys("l2norm" if kernel.features & _library.NORMALISE_QK else "plain" for kernel in group))
         lines.append(f"{head}: " + ", ".join(" ".join(choice) for choice in choices))
     return lines
 

@@ -11,9 +11,6 @@ from ._forward import forward
 
 __all__ = ["chunk_gated_delta_rule"]
 
-_FORGETS = -1e4  # of log decays of alpha = 0: finite, and its exponential is 0
-
-
 def chunk_gated_delta_rule(
     q: torch.Tensor,
     k: torch.Tensor,
@@ -89,8 +86,6 @@ def chunk_gated_delta_rule(
         check_tensor(name, x, 3)
     if q.shape[1] > k.shape[1] == v.shape[1] > 0 == q.shape[1] % k.shape[1]:
         k, v = (x.repeat_interleave(q.shape[1] // k.shape[1], 1) for x in (k, v))
-    if g is not None and not use_gate_in_kernel and gate_domain == "linear":
-        g = g.float().log().clamp(min=_FORGETS)
 
     def constant(value: float) -> torch.Tensor:
         return torch.full((1, v.shape[1]), value, dtype=torch.float32, device=q.device).expand(v.shape[:2])
@@ -101,5 +96,6 @@ def chunk_gated_delta_rule(
         final_state=output_state if output_final_state and output_state is not None else output_final_state,
         state_v_first=True, cu_seqlens=cu_seqlens, out=None if output is None else output[None],
         normalize_qk=use_qk_l2norm_in_kernel, beta_logits=beta is not None and beta_is_logit,
-        A_log=A_log if use_gate_in_kernel else None, dt_bias=dt_bias if use_gate_in_kernel else None)
+        A_log=A_log if use_gate_in_kernel else None, dt_bias=dt_bias if use_gate_in_kernel else None,
+        g_is_decay=g is not None and not use_gate_in_kernel and gate_domain == "linear")
     return o[0] if final_state is None else (o[0], final_state)
