@@ -269,7 +269,6 @@ gdn_status readShape(const gdn_forward_args &args, Shape &shape) {
   GDN_TRY(checkRange("value_dim", args.value_dim, 1, maxDim));
   GDN_TRY(checkRange("state_layout", args.state_layout, GDN_K_FIRST, GDN_V_FIRST));
   GDN_TRY(readFlags(args.flags, shape));
-  shape.logGates = !args.a_log.data && !(args.flags & GDN_G_IS_DECAY);
   GDN_TRY(checkRange("split", args.split, 0, 64));
   if (args.q.dtype != GDN_BF16 && args.q.dtype != GDN_F16)
     return wrongDtype("q", ".dtype", "GDN_BF16 or GDN_F16", args.q.dtype);

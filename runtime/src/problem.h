@@ -52,7 +52,6 @@ struct Shape {
   bool stateVFirst = false, profile = false, packed = false;
   Mode mode = Mode::Auto;
   bool invariant = false, normalised = false;
-  bool logGates = true; // g is what a plan may read
   uint8_t features = 0;
 };
 

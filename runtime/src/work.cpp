@@ -39,7 +39,7 @@ work::Shape planShape(const Kernel &kernel, const Shape &shape, int sms) {
   plan.valueDim = static_cast<int>(kernel.key.valueDim);
   plan.columns = static_cast<int>(kernel.key.valueDim / kernel.key.split);
   plan.blocks = std::min(sms, mostSms(smNumber(kernel.key.arch)));
-  bool warm = shape.mode != Mode::Exact && shape.normalised && shape.logGates;
+  bool warm = shape.mode != Mode::Exact && shape.normalised;
   plan.flags = (warm ? work::Warm : 0u) | (shape.mode == Mode::Fast ? work::Fast : 0u) |
                (shape.invariant ? work::Invariant : 0u);
   return plan;

@@ -22,7 +22,7 @@ struct Options {
   uint32_t split = 0;
   unsigned timeout = 300;
   uint64_t seed = 0;
-  bool printsJson = false;
+  bool normalise = false, printsJson = false;
 };
 
 // Two positive numbers with `separator` between; false if `text` is anything else.
@@ -63,7 +63,13 @@ std::string version(const gpu::Bundle &bundle) {
   return number + (commit.empty() ? "" : "+" + commit.substr(0, 12));
 }
 
-const char *operation(const Case &c) { return c.allDecay ? "forward_all_decay" : "forward"; }
+std::string operation(const Case &c) {
+  return std::string("forward") +
+         (c.rawGates   ? "_raw_gates"
+          : c.allDecay ? "_all_decay"
+                       : "") +
+         (c.normalise ? "_l2norm" : "");
+}
 
 // One row a measurement, in the columns that all results share.
 class Csv {
@@ -87,7 +93,7 @@ public:
       return;
     std::fprintf(file, "%s,%s,", today().c_str(), setup.gpu.info().name);
     m.clocks ? std::fprintf(file, "%.0f", m.clocks->megahertz) : 0;
-    std::fprintf(file, ",gdnc,%s,%s,%u,%u,%s,%.4f,", version.c_str(), operation(c), c.keyHeads, c.valueHeads,
+    std::fprintf(file, ",gdnc,%s,%s,%u,%u,%s,%.4f,", version.c_str(), operation(c).c_str(), c.keyHeads, c.valueHeads,
                  c.label.c_str(), m.milliseconds);
     m.clocks ? std::fprintf(file, "%.0f", m.clocks->perChunk) : 0;
     std::fprintf(file, "\n");
@@ -126,10 +132,12 @@ void printKernels(const gpu::Bundle &bundle, const Case &c) {
   for (size_t i = 0; i < bundle.size(); ++i) {
     gdn_kernel_info info = bundle.kernel(i);
     if (info.key_dim == int(c.keyDim) && info.value_dim == int(c.valueDim) && info.io == int(c.io))
-      std::printf("%s %s %dx%d %s %s split %d%s: %d threads, %d registers, %d bytes spilled, %d bytes shared\n",
-                  info.operation, info.arch, info.key_dim, info.value_dim, reference::name(c.io),
-                  info.state_layout == GDN_V_FIRST ? "v-first" : "k-first", info.split, info.profile ? " profile" : "",
-                  info.threads, info.registers, info.spill_bytes, info.shared_bytes);
+      std::printf(
+          "%s %s %dx%d %s %s split %d%s: %d threads, %d registers, %d bytes spilled, %d bytes shared\n", info.operation,
+          info.arch, info.key_dim, info.value_dim, reference::name(c.io),
+          info.state_layout == GDN_V_FIRST ? "v-first" : "k-first", info.split,
+          (std::string(info.features & GDN_NORMALISE_QK ? " l2norm" : "") + (info.profile ? " profile" : "")).c_str(),
+          info.threads, info.registers, info.spill_bytes, info.shared_bytes);
   }
   std::printf("\n%-8s %-12s %5s %9s %9s %9s %8s %8s %9s %9s\n", "heads", "lengths", "split", "ms", "us/chunk",
               "clk/chunk", "MHz", "of floor", "error O", "error S");
@@ -159,6 +167,8 @@ int run(const Options &options) {
   pair(options.dims, 'x', c.keyDim, c.valueDim);
   c.io = options.type == "bf16" ? ElementType::BF16 : ElementType::F16;
   c.allDecay = options.gates == "decay";
+  c.rawGates = options.gates == "raw";
+  c.normalise = options.normalise;
   json rows = json::array();
   if (!options.printsJson) {
     std::printf("%s, driver %d.%d, bundle of gdnc %s\n", gpu.info().name, gpu.info().driver_version / 1000,
@@ -207,11 +217,13 @@ void addOptions(CLI::App &app, Options &options) {
   app.add_option("--layout", options.layout, "layout of the states")
       ->check(CLI::IsMember({"k-first", "v-first"}))
       ->capture_default_str();
-  app.add_option("--gates", options.gates,
-                 "quarter: every fourth head has no decay (op forward); decay: every head "
-                 "decays (op forward_all_decay)")
-      ->check(CLI::IsMember({"quarter", "decay"}))
+  app.add_option(
+         "--gates", options.gates,
+         "quarter: every fourth head has no decay (op forward); decay: every head "
+         "decays (op forward_all_decay); raw: the kernel computes them, and beta from logits (op forward_raw_gates)")
+      ->check(CLI::IsMember({"quarter", "decay", "raw"}))
       ->capture_default_str();
+  app.add_flag("--l2norm", options.normalise, "the kernel normalises q and k (op ..._l2norm)");
   app.add_option("--split", options.split, "blocks that share one head's V; 0: as the runtime picks")
       ->capture_default_str();
   app.add_option("--reps", options.repetitions, "timed replays of the graph, of which the median is reported")

@@ -28,6 +28,12 @@ Problem inputs(const Case &c, uint64_t seed) {
   recipe.lengths = c.lengths;
   recipe.gates = c.allDecay ? reference::Recipe::Gates::Decay : reference::Recipe::Gates::Mix;
   recipe.stateScale = 0.1f;
+  recipe.normalise = c.normalise;
+  if (c.rawGates) {
+    recipe.gateForm = reference::Recipe::GateForm::Raw;
+    recipe.rate = 1.0f / 16;
+    recipe.biased = recipe.logits = true;
+  }
   return generate(recipe, seed);
 }
 
@@ -85,7 +91,8 @@ bool hasProfile(const Setup &setup, const Case &c, uint32_t split) {
   for (size_t i = 0; i < setup.bundle.size(); ++i) {
     gdn_kernel_info info = setup.bundle.kernel(i);
     if (info.profile && info.key_dim == int(c.keyDim) && info.value_dim == int(c.valueDim) && info.io == int(c.io) &&
-        info.split == int(split) && (info.state_layout == GDN_V_FIRST) == setup.valueFirst)
+        info.split == int(split) && bool(info.features & GDN_NORMALISE_QK) == c.normalise &&
+        (info.state_layout == GDN_V_FIRST) == setup.valueFirst)
       return true;
   }
   return false;

@@ -11,7 +11,8 @@ struct Case {
   ElementType io;
   std::string label; // "4x8192"
   std::vector<int64_t> lengths;
-  bool allDecay; // else every fourth head has no decay
+  bool allDecay;                            // else every fourth head has no decay
+  bool normalise = false, rawGates = false; // the kernel normalises q and k; it is given gates' inputs and logits
 
   int64_t chunks() const; // of 64 tokens, over all heads
   // Clocks that the tensor cores of an SM need for a chunk, where `split` blocks share a head's V.
