@@ -16,94 +16,113 @@
 
 namespace {
 
-__device__ Most measure(const Call &call) {
-  Most mine{}, all;
-#pragma unroll 4
-  for (Int i = threadIdx.x; i < call.shape.sequences; i += threads) {
-    const Int chunks = spanOf(call, i).chunks();
-    mine = mine + Most{float(chunks), chunks};
-  }
-  prefix(mine, all);
-  return all;
-}
+// Shared memory: what is needed until tiles are cut, and then what a sort needs.
+constexpr Int bins = 256, earlyBins = bins / 2, fewCuts = 128, fewItems = 448;
+union Memory {
+  struct {
+    LongSequences found;
+    LongTile tiles[mostLong];
+    Kinds kinds;
+    Deadline tried[tries];
+  };
+  struct {
+    Int counts[warps][bins];
+    Item items[fewItems];
+  };
+};
 
-// Lists the tiles with more than `longest` chunks, and sums the others.
-__device__ Tiles findLong(const Call &call, Int longest) {
-  LongTile *tiles = call.place<LongTile>(call.at.longs);
-  const Int heads = call.shape.heads, capacity = Int(call.at.longTiles);
+// Lists the tiles with more than `longest` chunks, and sums the others. `isListed`: their sequences already are.
+__device__ Tiles findLong(const Call &call, const Most &lengths, Int longest, bool isListed, Memory &memory) {
+  const bool invariant = call.shape.invariant(), warm = call.shape.flags & Warm;
+  LongTile *tiles = invariant ? call.place<LongTile>(call.at.longs) : memory.tiles;
+  const Int heads = call.shape.heads, capacity = invariant ? Int(call.at.longTiles) : mostLong;
   Int count = 0;
-  Most rest{};
+  Most rest{lengths.sum, 0, 0};
+  const Int width = isListed ? readers : threads;
 #pragma unroll 1
-  for (Int base = 0; base < call.shape.sequences; base += threads) {
-    const Int i = base + threadIdx.x, chunks = i < call.shape.sequences ? spanOf(call, i).chunks() : 0;
-    const bool isLong = chunks > longest;
-    Int total;
-    const Int at = count + prefix(isLong ? heads : 0, total);
+  for (Int base = 0; base < call.shape.sequences; base += width) {
+    if (!isListed)
+      listLong(call, base, width, longest, memory.found);
+    const Most found = memory.found.all;
+    rest.sum -= found.sum;
+    rest.most = max(rest.most, found.most);
 #pragma unroll 1
-    for (Int head = 0; isLong && head < heads && at + head < capacity; ++head)
-      tiles[at + head] = {i, head, chunks, longestWarm + 1};
-    if (!isLong)
-      rest = rest + Most{float(chunks), chunks};
-    count += total;
+    for (Int i = threadIdx.x; i < found.count * heads && count + i < capacity; i += threads) {
+      const Int at = quotient(i, heads), chunks = memory.found.spans[at].chunks();
+      tiles[count + i] = {memory.found.numbers[at], i - at * heads, chunks, warm ? 0 : longestWarm + 1};
+    }
+    count += found.count * heads;
   }
   __syncthreads();
   const Int placed = min(count, capacity);
+  if (warm && placed) {
+    const Int units = (lengths.most - 2) / window + 1;
 #pragma unroll 1
-  for (Int i = threadIdx.x; i < placed && call.shape.flags & Warm; i += threads) {
-    const LongTile tile = tiles[i];
-    const Int begin = spanOf(call, tile.sequence).begin;
-    Int warm = 0;
-    for (Int boundary = call.shape.invariant() ? cutLength : 1; boundary < tile.chunks; boundary += window)
-      warm = max(warm, Int(__ldcg(warmAt(call, begin, boundary, tile.head))));
-    tiles[i].warm = warm;
+    for (Int i = threadIdx.x; i < placed * units; i += threads) {
+      const Int unit = quotient(i, placed), at = i - unit * placed;
+      const Int boundary = (invariant ? cutLength : 1) + unit * window;
+      const LongTile tile = tiles[at];
+      if (boundary < tile.chunks)
+        atomicMax(&tiles[at].warm, Int(__ldcg(warmAt(call, spanOf(call, tile.sequence).begin, boundary, tile.head))));
+    }
+    __syncthreads();
   }
-  Most all;
-  prefix(rest, all); // and the tiles are there
-  all.sum = all.sum * call.parts * heads + start * (call.tiles - float(count) * call.parts);
-  return {tiles, placed, all, longest, placed == count};
+  const float steps = float(rest.sum) * call.parts * heads + start * (call.tiles - float(count) * call.parts);
+  return {tiles, placed, steps, rest.most, longest, placed == count};
 }
 
-__device__ Plan choose(const Call &call, const Most &lengths, const Tiles &tiles, float low) {
-  const float share = (low + start * call.tiles / call.shape.blocks) / packed;
+__device__ Plan choose(const Call &call, const Most &lengths, const Tiles &tiles, float low, Memory &memory) {
+  const float share = (low + start * call.tiles * inverse(call.shape.blocks)) * (1 / packed);
   const bool invariant = call.shape.invariant();
   const float high = fminf(lengths.most, invariant ? cutLength : lengths.most) + start;
   const float m = fmaxf(high, share * 1.001f);
   Deadline deadline{fmaxf(high, share), m, m, m, 0, 0}; // nothing is cut for parallelism
-  if (tiles.count && !invariant)
-    deadline = search(call, tiles, low, high, deadline);
+  if (tiles.count && !invariant) {
+    findKinds(tiles, memory.kinds);
+    deadline = search(call, tiles, low, high, deadline, memory.kinds, memory.tried);
+  }
   return {deadline, 0, 0, invariant ? 0 : hop, deadline.m / shortShare};
 }
 
+// The cut tiles: the first in shared memory, and few calls have more.
+struct Cuts {
+  CutTile *first, *more;
+  __device__ CutTile *at(Int i) const { return (i < fewCuts ? first : more) + i; }
+  // Of `count`, the one that item `item` is of.
+  __device__ const CutTile &of(Int item, Int count) const {
+    Int low = 0;
+#pragma unroll 1
+    while (low + 1 < count) {
+      const Int middle = (low + count) / 2;
+      (at(middle)->items <= item ? low : count) = middle;
+    }
+    return *at(low);
+  }
+};
+
 // Lists the tiles that are cut, and makes the items of those that stay whole, which go behind the other early ones in
 // the order of memory. Returns what they come to.
-__device__ Count listTiles(const Call &call, const Tiles &tiles, const Plan &plan) {
-  float line = placeLong(call, tiles, plan);
-  const Int longBatches = (tiles.count * call.parts + threads - 1) / threads;
+__device__ Count listTiles(const Call &call, const Tiles &tiles, const Plan &plan, const Cuts &cuts) {
+  const Int count = tiles.count * call.parts;
+  const bool warm = call.shape.flags & Warm && tiles.count;
+  float line = 0;
   Count listed{};
 #pragma unroll 1
-  for (Int batch = 0; batch < longBatches || (batch - longBatches) * threads < call.tiles; ++batch) {
-    CutTile cut{};
-    Whole tile{};
-    bool mine;
-    if (batch < longBatches) {
-      mine = cutLong(call, tiles, plan, batch * threads + threadIdx.x, cut);
-    } else {
-      tile = wholeTile(call, tiles, plan, (batch - longBatches) * threads + threadIdx.x);
-      mine = tile.any && !tile.isShort;
-      float length;
-      const float place = line + prefix(mine ? tile.span.chunks() + start : 0, length);
-      cut = onLine(tile.span, tile.sequence, tile.head, tile.part, Runs{}, 0, place, plan.quantum);
-      line += length;
-    }
-    const bool stays = tile.any && tile.isShort;
-    Count need = mine ? countOf(call, cut) : Count{}, total;
+  for (Int base = 0; base < count + call.tiles; base += threads) {
+    const Int i = base + threadIdx.x;
+    Candidate tile = candidate(call, tiles, plan, i);
+    placeOnLine(plan, tile, warm, line);
+    const bool isCut = tile.way >= Candidate::Line, stays = tile.way == Candidate::Whole;
+    Count need{}, total;
+    if (isCut)
+      need = countOf(call, tile.cut);
     need.whole = stays;
-    const Count at = listed + prefix(need, total);
-    cut.items = at.items;
-    cut.slots = at.slots;
-    cut.middle = at.middle;
-    if (mine && at.tiles < call.at.cutTiles)
-      call.place<CutTile>(call.at.cuts)[at.tiles] = cut;
+    const Count at = listed + prefix(need, isCut || stays, total);
+    tile.cut.items = at.items;
+    tile.cut.slots = at.slots;
+    tile.cut.middle = at.middle;
+    if (isCut && at.tiles < call.at.cutTiles)
+      *cuts.at(at.tiles) = tile.cut;
     const Int chunks = tile.span.chunks();
     if (stays)
       store(call, Int(call.at.cutItems) + at.whole,
@@ -113,19 +132,61 @@ __device__ Count listTiles(const Call &call, const Tiles &tiles, const Plan &pla
   return listed;
 }
 
-// Makes the items of cut tiles, those with more behind them first: a stable sort by counting, warp by warp of equal
-// shares. Early items fill the first bins and end where those that stay whole begin; late ones begin the table. Returns
-// how many early ones there are.
-constexpr Int bins = 512, earlyBins = bins / 2;
-static_assert(bins == threads);
+// Copies the items of a warp, each to its lane's place: four lanes an item, so that memory is written in whole sectors.
+__device__ void copyItems(const Item *items, Int count, Item *table, Int place) {
+  constexpr Int each = sizeof(Item) / sizeof(uint4);
+  const Int lane = threadIdx.x % 32;
+#pragma unroll
+  for (Int i = 0; i < each; ++i) {
+    const Int item = (i * 32 + lane) / each, to = __shfl_sync(~0u, place, item);
+    if (item < count)
+      reinterpret_cast<uint4 *>(table + to)[lane % each] = reinterpret_cast<const uint4 *>(items + item)[lane % each];
+  }
+}
 
-__device__ Int orderItems(const Call &call, const Plan &plan, const Count &listed) {
-  __shared__ Int counts[warps][bins];
+// Number `at` of the items of cut tiles, with the bin that it is sorted into: those with more behind them come first,
+// and early ones before late ones.
+__device__ Item sortable(const Call &call, const Plan &plan, const Count &listed, const Cuts &cuts, Int at) {
+  const float scale = earlyBins * 0.8f * inverse(plan.deadline.m); // few tails are longer than the deadline
+  const CutTile &tile = cuts.of(at, listed.tiles);
+  Piece piece = tile.part < 0 ? linkedPiece(call, plan, tile, listed.middle, at - tile.items)
+                              : linePiece(call, plan, tile, listed.middle, at - tile.items);
+  piece.item.tail = Int(piece.tail * 16);
+  piece.item.bin = earlyBins - 1 - min(earlyBins - 1, Int(piece.tail * scale)) + (piece.late ? earlyBins : 0);
+  return piece.item;
+}
+
+// Turns the counts of bins into places. Returns how many early items there are.
+__device__ Int placesOf(Int (&counts)[warps][bins]) {
   __shared__ Int early;
+  static_assert(bins == threads);
+  Int sum = 0, total;
+#pragma unroll
+  for (Int w = 0; w < warps; ++w)
+    sum += counts[w][threadIdx.x];
+  Int at = prefix(sum, sum > 0, total);
+  if (threadIdx.x == earlyBins)
+    early = at;
+#pragma unroll
+  for (Int w = 0; w < warps; ++w) {
+    const Int count = counts[w][threadIdx.x];
+    counts[w][threadIdx.x] = at;
+    at += count;
+  }
+  __syncthreads();
+  return early;
+}
+
+// Makes the items of cut tiles, in order: a stable sort by counting, warp by warp of equal shares, in two passes, for
+// which as many items as there is room for are kept. Early items end where those that stay whole begin; late ones begin
+// the table. Returns how many early ones there are.
+__device__ Int orderItems(const Call &call, const Plan &plan, const Count &listed, const Cuts &cuts, Memory &memory) {
+  Int(&counts)[warps][bins] = memory.counts;
+  Item *table = call.place<Item>(call.at.table);
   const Int lane = threadIdx.x % 32, warp = threadIdx.x / 32, share = (listed.items + threads - 1) / threads * 32;
   const Int end = min(listed.items, (warp + 1) * share);
-  const float scale = earlyBins * 0.8f / plan.deadline.m; // few tails are longer than the deadline
-#pragma unroll 4
+  Int early = 0;
+#pragma unroll
   for (Int w = 0; w < warps; ++w)
     counts[w][threadIdx.x] = 0;
   __syncthreads();
@@ -133,40 +194,30 @@ __device__ Int orderItems(const Call &call, const Plan &plan, const Count &liste
   for (Int pass = 0; pass < 2; ++pass) {
 #pragma unroll 1
     for (Int at = warp * share + lane; at - lane < end; at += 32) {
-      Piece piece{};
-      Int bin = bins;
-      if (at < end) {
-        const CutTile tile = call.place<CutTile>(call.at.cuts)[call.place<Int>(call.at.owners)[at]];
-        piece = tile.part < 0 ? linkedPiece(call, plan, tile, listed.middle, at - tile.items)
-                              : linePiece(call, plan, tile, listed.middle, at - tile.items);
-        bin = earlyBins - 1 - min(earlyBins - 1, Int(piece.tail * scale)) + (piece.late ? earlyBins : 0);
+      const bool mine = at < end, isKept = at - lane < fewItems;
+      Item item{};
+      if (mine && pass == 1 && isKept) {
+        item.bin = memory.items[at].bin;
+      } else if (mine) {
+        item = sortable(call, plan, listed, cuts, at);
+        if (isKept)
+          memory.items[at] = item;
       }
-      const Word same = __match_any_sync(~0u, bin);
-      const Int rank = __popc(same & ((1u << lane) - 1)), first = bin < bins ? counts[warp][bin] : 0;
+      const Word same = __match_any_sync(~0u, mine ? item.bin : bins);
+      const Int rank = __popc(same & ((1u << lane) - 1)), first = mine ? counts[warp][item.bin] : 0;
       __syncwarp();
-      if (bin < bins && rank == 0)
-        counts[warp][bin] = first + __popc(same);
-      if (bin < bins && pass == 1)
-        store(call, first + rank + (piece.late ? -early : Int(call.at.cutItems) - early), piece.item, piece.tail);
+      if (mine && rank == 0)
+        counts[warp][item.bin] = first + __popc(same);
       __syncwarp();
+      const Int place = first + rank + (item.bin < earlyBins ? Int(call.at.cutItems) : 0) - early;
+      if (pass == 1 && isKept)
+        copyItems(memory.items + at - lane, min(32, end - at + lane), table, place);
+      else if (pass == 1 && mine)
+        table[place] = item;
     }
     __syncthreads();
-    if (pass == 1)
-      break;
-    Int sum = 0, total; // counts become places
-#pragma unroll 4
-    for (Int w = 0; w < warps; ++w)
-      sum += counts[w][threadIdx.x];
-    Int at = prefix(sum, total);
-    if (threadIdx.x == earlyBins)
-      early = at;
-#pragma unroll 4
-    for (Int w = 0; w < warps; ++w) {
-      const Int count = counts[w][threadIdx.x];
-      counts[w][threadIdx.x] = at;
-      at += count;
-    }
-    __syncthreads();
+    if (pass == 0)
+      early = placesOf(counts);
   }
   return early;
 }
@@ -181,7 +232,8 @@ __device__ Int slicesOf(const Call &call, const Deadline &deadline) {
   if (deadline.run >= deadline.m)
     return 1;
   const float slots = call.at.slots - call.at.matrices - deadline.linked;
-  return max(1, min(slices, Int(fminf(deadline.run / leastSlice, 1 + slots * deadline.run / deadline.free))));
+  return max(
+      1, min(slices, Int(fminf(deadline.run * (1.f / leastSlice), 1 + slots * deadline.run * inverse(deadline.free)))));
 }
 
 __device__ bool fits(const Call &call, const Count &listed) {
@@ -189,34 +241,27 @@ __device__ bool fits(const Call &call, const Count &listed) {
          listed.middle + listed.slots <= call.at.slots;
 }
 
-__device__ void makePlan(const Call &call, const Most &lengths, Int longest, float low) {
-  const Tiles tiles = findLong(call, longest);
-  Plan plan = choose(call, lengths, tiles, low);
+__device__ void makePlan(const Call &call, const Most &lengths, Int longest, float low, bool isListed, Memory &memory) {
+  __shared__ CutTile few[fewCuts];
+  const Cuts cuts{few, call.place<CutTile>(call.at.cuts)};
+  const Tiles tiles = findLong(call, lengths, longest, isListed, memory);
+  Plan plan = choose(call, lengths, tiles, low, memory);
   Count listed;
   Int count = slicesOf(call, plan.deadline);
 #pragma unroll 1
   do { // fewer slices where there are more hand-overs than were expected
-    plan.quantum = fmaxf(plan.deadline.run / count, start + 6);
+    plan.quantum = fmaxf(plan.deadline.run * inverse(count), start + 6);
     plan.run = plan.quantum * count;
-    listed = listTiles(call, tiles, plan);
+    listed = listTiles(call, tiles, plan, cuts);
   } while (!fits(call, listed) && --count);
   if (!count || !tiles.all) // no place for the plan, as offsets that overlap may bring about: nothing is cut
     return writeHeader(call, Header{Natural});
-  __syncthreads();
-#pragma unroll 1
-  for (Int i = threadIdx.x; i < listed.tiles; i += threads) {
-    const CutTile tile = call.place<CutTile>(call.at.cuts)[i];
-    const Int items = countOf(call, tile).items;
-#pragma unroll 1
-    for (Int j = 0; j < items; ++j)
-      call.place<Int>(call.at.owners)[tile.items + j] = i;
-  }
   const Int slots = listed.middle + listed.slots, rows = slots + listed.middle;
+  static_assert(flagRows == 4);
 #pragma unroll 1
-  for (Int i = threadIdx.x; i < rows * flagRows; i += threads)
-    call.place<Word>(call.at.flags)[i] = 0;
-  __syncthreads();
-  const Int early = orderItems(call, plan, listed), first = Int(call.at.cutItems) - early;
+  for (Int i = threadIdx.x; i < rows; i += threads)
+    call.place<uint4>(call.at.flags)[i] = {};
+  const Int early = orderItems(call, plan, listed, cuts, memory), first = Int(call.at.cutItems) - early;
   writeHeader(call, Header{Planned, Word(early + listed.whole), Word(listed.items - early), 0, 0,
                            Word(call.at.table + first * sizeof(Item)), Word(call.at.table), Word(call.at.flags),
                            Word(slots)});
@@ -224,33 +269,39 @@ __device__ void makePlan(const Call &call, const Most &lengths, Int longest, flo
 
 } // namespace
 
-extern "C" __global__ void __launch_bounds__(threads, 1) // one block an SM: all registers that it can have
+extern "C" __global__ void __launch_bounds__(readers, 1) // one block an SM: all registers that it can have
     gdn_plan(const void *offsets, int wide, int sequences, int length, int tokens, int heads, const char *g,
              long long gToken, long long gHead, int gType, const char *aLog, int aLogType, const char *dtBias,
              int dtBiasType, int options, char *workspace, int blocks, int keyDim, int valueDim, int columns,
              int flags) {
   __shared__ Layout at;
+  __shared__ Memory memory;
   const Shape shape{sequences, tokens, heads, keyDim, valueDim, columns, blocks, Word(flags)};
-  const Int parts = valueDim / columns, tiles = sequences * heads * parts;
-  const Call call{offsets,  wide != 0,  length,       g,         gToken, gHead, aLog,  dtBias, gType,
+  const Int parts = quotient(valueDim, columns), tiles = sequences * heads * parts;
+  const Call call{offsets,  wide != 0,  length,      g,         gToken, gHead, aLog,  dtBias, gType,
                   aLogType, dtBiasType, options & 3, workspace, shape,  parts, tiles, at};
-  if (threadIdx.x == 0)
+  if (threadIdx.x == readers - 32) // of a warp with nothing to measure where sequences are few
     at = layout(shape, 2);
   const Most lengths = measure(call);
-  const float low = lengths.sum * parts * heads / blocks; // steps a block, were they shared evenly
+  const float low = float(lengths.sum) * parts * heads * inverse(blocks); // steps a block, were they shared evenly
   const Int longest = shape.invariant() ? cutLength : Int(fminf(low, 1 << 30));
   const bool mustCut = shape.invariant() && lengths.most > longest;
-  if (!mustCut && (tiles > mostTiles(shape) || (tiles >= 8 * blocks && lengths.most <= low / shortShare))) {
+  if (!mustCut && (tiles > mostTiles(shape) || (tiles >= 8 * blocks && lengths.most <= low * (1.f / shortShare)))) {
     if (blockIdx.x == 0)
       writeHeader(call, Header{Natural});
     return;
   }
-  if (lengths.most > longest && flags & Warm) {
-    readGates(call, longest);
-    if (!lastOfAll(call))
-      return;
-  } else if (blockIdx.x != 0) {
+  const bool reads = lengths.most > longest && flags & Warm, others = reads && gridDim.x > 1;
+  if (!reads && blockIdx.x != 0)
     return;
-  }
-  makePlan(call, lengths, longest, low);
+  const bool asks = others && threadIdx.x == 0, isListed = sequences <= readers;
+  const auto seen = asks ? *call.place<volatile unsigned long long>(at.arrivals) : 0;
+  if (isListed)
+    listLong(call, 0, readers, longest, memory.found);
+  if (reads)
+    readGates(call, longest, isListed, memory.found);
+  if (others && !lastOfAll(call, seen))
+    return;
+  if (threadIdx.x < threads)
+    makePlan(call, lengths, longest, low, isListed, memory);
 }

@@ -49,7 +49,8 @@ struct alignas(16) Item {
   Int to;        // a slot, or matrix m as matrixBase + m, or a Place
   Int tail;      // work that hangs on the item, itself included, in sixteenths of a chunk
   Int last;      // 0; -1 ends the work
-  Int unused[2];
+  Int bin;       // the planner's
+  Int unused;
 };
 static_assert(sizeof(Item) == 64, "a kernel reads it in four vectors");
 
@@ -128,7 +129,7 @@ struct Layout {
   long long longTiles;
   long long slots, matrices; // the first slots belong to the matrices
   // The planner's: which of its blocks are through; the rest is rewritten by each plan.
-  long long arrivals, table, flags, longs, places, cuts, owners, warm;
+  long long arrivals, table, flags, longs, cuts, warm;
   // The kernels': float [slots][V][K]; twice io [matrices][K][K].
   long long slotValues, high, low;
   long long bytes;
@@ -159,10 +160,8 @@ GDN_BOTH constexpr Layout layout(const Shape &shape, Int ioBytes) {
   l.arrivals = take(8);
   l.table = take(l.items * sizeof(Item));
   l.flags = take((l.slots + l.matrices) * flagRows * 4);
-  l.longs = take(l.longTiles * longBytes);
-  l.places = take(invariant ? 0 : l.longTiles * parts * 4);
+  l.longs = take(invariant ? l.longTiles * longBytes : 0); // else they lie in shared memory
   l.cuts = take(l.cutTiles * tileBytes);
-  l.owners = take(l.cutItems * 4);
   l.warm = take(shape.flags & Warm ? (tokens / chunkTokens + 1) * heads : 0);
   l.slotValues = take(l.slots * shape.valueDim * shape.keyDim * 4);
   l.high = take(l.matrices * shape.keyDim * shape.keyDim * ioBytes);

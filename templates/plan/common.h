@@ -5,7 +5,10 @@ using namespace gdn::work;
 
 namespace {
 
-constexpr Int threads = 512, warps = threads / 32;
+// All threads of a block measure and read gates. Then half of them plan, as a step takes the longer the more warps must
+// be through it; the others are gone, and no barrier waits for them.
+constexpr Int readers = 512, readerWarps = readers / 32, threads = 256, warps = threads / 32;
+constexpr Int mostLong = 192; // tiles that are longer than the blocks' mean: fewer than the blocks of any GPU
 
 // Costs, in full steps.
 constexpr float stateStep = float(GDN_STATE) / GDN_FULL, start = float(GDN_START) / GDN_FULL;
@@ -85,20 +88,14 @@ static_assert(sizeof(CutTile) == tileBytes);
 struct Count { // what tiles need, and those that stay whole
   Int tiles, items, slots, middle, whole;
 };
-struct Most {
-  float sum;
-  Int most;
-};
 __device__ Count operator+(Count a, Count b) {
   return {a.tiles + b.tiles, a.items + b.items, a.slots + b.slots, a.middle + b.middle, a.whole + b.whole};
 }
-__device__ Most operator+(Most a, Most b) { return {a.sum + b.sum, max(a.most, b.most)}; }
 
 template <typename T> __device__ T from(T x, Int lane) { return __shfl_sync(~0u, x, lane); }
 template <> __device__ Count from(Count x, Int lane) {
   return {from(x.tiles, lane), from(x.items, lane), from(x.slots, lane), from(x.middle, lane), from(x.whole, lane)};
 }
-template <> __device__ Most from(Most x, Int lane) { return {from(x.sum, lane), from(x.most, lane)}; }
 
 // The sum of the first `count` lanes up to this one.
 template <typename T> __device__ T prefixOfWarp(T sum, Int count) {
@@ -112,19 +109,39 @@ template <typename T> __device__ T prefixOfWarp(T sum, Int count) {
   return sum;
 }
 
-// The sum of the threads before this one; in `total` that of all. In a fixed order, as floats are to have it.
-template <typename T> __device__ T prefix(T value, T &total) {
+// The sum of the threads before this one; in `total` that of all. In a fixed order, as floats are to have it. Warps
+// where all values are nothing, and most are where tiles are few, leave the others the issue slots.
+template <typename T> __device__ T prefix(T value, bool some, T &total) {
   __shared__ T sums[warps];
   const Int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const T sum = prefixOfWarp(value, 32);
+  const bool any = __any_sync(~0u, some);
+  T sum{};
+  if (any)
+    sum = prefixOfWarp(value, 32);
   if (lane == 31)
     sums[warp] = sum;
   __syncthreads();
   const T ofWarps = prefixOfWarp(lane < warps ? sums[lane] : T{}, warps);
   __syncthreads();
   total = from(ofWarps, warps - 1);
-  const T before = from(ofWarps, warp - 1), left = from(sum, lane - 1);
-  return (warp ? before : T{}) + (lane ? left : T{});
+  const T before = warp ? from(ofWarps, warp - 1) : T{};
+  if (!any)
+    return before;
+  const T left = from(sum, lane - 1);
+  return lane ? before + left : before;
+}
+
+// ---- Arithmetic. Divisions that round as IEEE says take ten times as long, and there are many on the way to a plan.
+
+__device__ float inverse(float x) {
+  float y;
+  asm("rcp.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+// x / y below 2^22.
+__device__ Int quotient(Int x, Int y) {
+  const Int about = Int(x * inverse(y)), rest = x - about * y;
+  return about + (rest >= y) - (rest < 0);
 }
 
 } // namespace

@@ -12,7 +12,9 @@ struct Plan {
   float shortest;     // chunks: tiles up to it stay whole
 };
 
-__device__ float modulo(float x, float y) { return x - floorf(x / y) * y; }
+constexpr Int placings = 8;
+
+__device__ float modulo(float x, float y) { return x - floorf(x * inverse(y)) * y; }
 
 // Where a tile that lies at `at` on the line is cut by warm-up: a run ends where a block's share does.
 struct Runs {
@@ -24,7 +26,7 @@ __device__ Runs runsOf(Int chunks, Int warm, float at, float run) {
   if (room < start + least)
     room += run;
   const float extra = warm * stateStep + start, first = room - start, step = run - extra;
-  const Int cuts = max(0, Int(ceilf((chunks - first - least) / step)));
+  const Int cuts = max(0, Int(ceilf((chunks - first - least) * inverse(step))));
   return {cuts, first, step, chunks + start + cuts * extra};
 }
 
@@ -35,7 +37,7 @@ __device__ Int handsOf(float size, float at, float quantum, float &slice) {
     room += quantum;
   slice = room - start;
   const float more = size - leastRest - slice;
-  return more < 0 ? 0 : Int(more / (quantum - start)) + 1;
+  return more < 0 ? 0 : Int(more * inverse(quantum - start)) + 1;
 }
 
 // A tile at `at` on the line, cut by warm-up as `runs` says.
@@ -60,66 +62,77 @@ __device__ Count countOf(const Call &call, const CutTile &tile) {
   return {1, 1 + x + hands, hands, 0, 0};
 }
 
-// Where the long tiles that decay lie on the line: each begins where the one before ends, which depends on its cuts.
-__device__ float placeLong(const Call &call, const Tiles &tiles, const Plan &plan) {
-  __shared__ float end;
-  if (threadIdx.x == 0) {
-    end = 0;
-#pragma unroll 1
-    for (Int i = 0; i < tiles.count * call.parts && !call.shape.invariant(); ++i) {
-      const LongTile tile = tiles.tiles[i / call.parts];
-      if (tile.warm > longestWarm || !tiles.isLong(tile.chunks, plan.deadline.m))
-        continue;
-      call.place<float>(call.at.places)[i] = end;
-      end += runsOf(tile.chunks, tile.warm, end, plan.run).length;
-    }
-  }
-  __syncthreads();
-  return end;
-}
-
-// Number i of the tiles that are cut for parallelism, into `cut`; false where it is none, or cut with another.
-__device__ bool cutLong(const Call &call, const Tiles &tiles, const Plan &plan, Int i, CutTile &cut) {
-  if (i >= tiles.count * call.parts)
-    return false;
-  const LongTile tile = tiles.tiles[i / call.parts];
-  const Int part = i % call.parts;
-  const Span span = spanOf(call, tile.sequence);
-  const bool decays = tile.warm <= longestWarm;
-  if (call.shape.invariant()) { // root, a middle segment and a rest at least, or whole
-    const Int segments = (tile.chunks + cutLength - 1) / cutLength;
-    const bool linked = !decays && segments > 2 && call.shape.hops();
-    const Int cuts = linked ? segments - 2 : decays ? segments - 1 : 0;
-    cut = {tile.sequence, span.begin, span.end, tile.head, linked ? -1 : part, cuts, cutLength, cutLength};
-    return !linked || part == 0;
-  }
-  if (!tiles.isLong(tile.chunks, plan.deadline.m))
-    return false;
-  if (decays) {
-    const float at = call.place<float>(call.at.places)[i];
-    const Runs runs = runsOf(tile.chunks, tile.warm, at, plan.run);
-    cut = onLine(span, tile.sequence, tile.head, part, runs, tile.warm, at, plan.quantum);
-    return true;
-  }
-  const Segments segments = segmentsOf(tile.chunks, plan.deadline.limit);
-  cut = {tile.sequence, span.begin, span.end, tile.head, -1, segments.middle, segments.root, segments.step};
-  return part == 0;
-}
-
-// Number i of all tiles, in the order of memory; none if it is cut for parallelism.
-struct Whole {
+// A tile, and where it goes. None: with another, or it is listed elsewhere. Fixed: as `cut` says.
+struct Candidate {
+  enum { None, Whole, Line, Fixed } way;
   Span span;
   Int sequence, head, part;
-  bool any, isShort; // short ones stay whole, others lie on the line
+  Int warm; // on the line: longest warm-up, or more where runs are not cut
+  CutTile cut;
 };
-__device__ Whole wholeTile(const Call &call, const Tiles &tiles, const Plan &plan, Int i) {
-  if (i >= call.tiles)
+
+// Number i of the tiles that might be cut for parallelism and then all, in the order of memory. Those that are not stay
+// whole where they are short.
+__device__ Candidate candidate(const Call &call, const Tiles &tiles, const Plan &plan, Int i) {
+  const Int count = tiles.count * call.parts, place = i < count ? i : i - count;
+  const Int ofHead = call.parts == 1 ? place : quotient(place, call.parts), part = place - ofHead * call.parts;
+  if (i >= count + call.tiles)
     return {};
-  const Int ofHead = i / call.parts, sequence = ofHead / call.shape.heads, head = ofHead - sequence * call.shape.heads;
-  const Span span = spanOf(call, sequence);
+  LongTile tile{0, 0, 0, longestWarm + 1};
+  if (i < count) {
+    tile = tiles.tiles[ofHead];
+  } else {
+    tile.sequence = quotient(ofHead, call.shape.heads);
+    tile.head = ofHead - tile.sequence * call.shape.heads;
+  }
+  const Span span = spanOf(call, tile.sequence);
   const Int chunks = span.chunks();
-  const bool isLong = call.shape.invariant() ? chunks > tiles.longest : tiles.isLong(chunks, plan.deadline.m);
-  return {span, sequence, head, i - ofHead * call.parts, !isLong, chunks <= plan.shortest};
+  const bool invariant = call.shape.invariant(), decays = tile.warm <= longestWarm;
+  const bool isLong = invariant ? chunks > tiles.longest : tiles.isLong(chunks, plan.deadline.m);
+  Candidate found{Candidate::None, span, tile.sequence, tile.head, part, tile.warm};
+  if (isLong != i < count)
+    return found;
+  if (!isLong || (decays && !invariant)) {
+    found.way = !isLong && chunks <= plan.shortest ? Candidate::Whole : Candidate::Line;
+    return found;
+  }
+  bool linked = !decays;
+  Segments segments;
+  if (invariant) { // root, a middle segment and a rest at least, or whole
+    const Int pieces = (chunks + cutLength - 1) / cutLength;
+    linked = linked && pieces > 2 && call.shape.hops();
+    segments = {linked ? pieces - 2 : decays ? pieces - 1 : 0, cutLength, cutLength};
+  } else {
+    segments = segmentsOf(chunks, plan.deadline.limit);
+  }
+  found.way = linked && part ? Candidate::None : Candidate::Fixed;
+  found.cut = {tile.sequence,      span.begin,      span.end,      tile.head,
+               linked ? -1 : part, segments.middle, segments.root, segments.step};
+  return found;
+}
+
+// Cuts the tiles that lie on the line, end to end from `line` on, which then is where they end. What tiles with
+// warm-ups come to depends on where they lie: they are placed by what they came to at the place before.
+__device__ void placeOnLine(const Plan &plan, Candidate &tile, bool anyWarm, float &line) {
+  const bool mine = tile.way == Candidate::Line, decays = mine && tile.warm <= longestWarm;
+  const Int chunks = tile.span.chunks();
+  Runs runs{0, 0, 0, mine ? chunks + start : 0};
+  float place = 0, total = -1;
+  if (decays)
+    runs = runsOf(chunks, tile.warm, plan.run / 2, plan.run);
+#pragma unroll 1
+  for (Int i = 0; i < (anyWarm ? placings : 1); ++i) {
+    const float before = total;
+    place = line + prefix(runs.length, mine, total);
+    if (decays)
+      runs = runsOf(chunks, tile.warm, place, plan.run);
+    if (total == before)
+      break;
+  }
+  line += total;
+  if (mine)
+    tile.cut =
+        onLine(tile.span, tile.sequence, tile.head, tile.part, runs, decays ? tile.warm : 0, place, plan.quantum);
 }
 
 } // namespace

@@ -1,6 +1,6 @@
 // The deadline: what the plan that follows from one would take, and the one that would take least.
 #pragma once
-#include "plan/common.h"
+#include "plan/lengths.h"
 
 namespace {
 
@@ -13,14 +13,26 @@ struct Deadline {
   Int linked;  // tiles that one does
 };
 
+// Tiles of equal length that decay alike are counted once.
+struct Kind {
+  Int chunks, warm, count;
+};
+
 // Long tiles, and a sum of the others, which no deadline cuts for parallelism.
 struct Tiles {
   const LongTile *tiles;
   Int count;
-  Most rest;   // steps, and the longest's chunks
+  float rest;  // steps of the others
+  Int most;    // chunks of the longest of them
   Int longest; // chunks: of it or shorter ones
   bool all;    // there was a place for all
   __device__ bool isLong(Int chunks, float m) const { return chunks > longest && chunks + start > m; }
+};
+struct Kinds {
+  Kind kinds[mostLong];
+  Int count;
+  Int warmest; // the longest warm-up, in chunks, of those that decay; 0 where none does
+  Word best;   // of the deadlines: a time, but for its last bits, and in these whose it is
 };
 
 // The fewest segments whose path, a root and then one dependent segment, ends by the limit. Each dependent is shorter
@@ -42,8 +54,10 @@ __device__ Segments segmentsOf(Int chunks, float limit) {
   const float b = most - hop / 2, square = b * b - 2 * hop * rest;
   if (!(rest > 0) || !(most > 0) || !(square >= 0))
     return {};
-  auto first = [&](Int x) { return rest / x + hop * (x + 1) / 2; };
-  Int x = max(1, Int((b - sqrtf(square)) / hop)); // where d(x) = most, rounded down
+  auto first = [&](Int x) { return rest * inverse(x) + hop * (x + 1) / 2; };
+  float root; // whatever its last bits are, it is rounded down
+  asm("sqrt.approx.f32 %0, %1;" : "=f"(root) : "f"(square));
+  Int x = max(1, Int((b - root) * (1 / hop) - 0.001f)); // where d(x) = most
 #pragma unroll 1
   while (first(x) > most && x <= maxHops)
     ++x;
@@ -53,8 +67,9 @@ __device__ Segments segmentsOf(Int chunks, float limit) {
   return {x, room - step, step};
 }
 
-// Sums and maxima over the 8 threads that share a deadline.
-constexpr Int lanes = threads / tries;
+// Sums and maxima over the threads that share a deadline.
+constexpr Int lanes = 2;
+static_assert(tries * lanes <= threads);
 template <typename T> __device__ T sumOf(T x) {
   for (Int d = 1; d < lanes; d *= 2)
     x += __shfl_xor_sync(~0u, x, d);
@@ -66,38 +81,36 @@ template <typename T> __device__ T mostOf(T x) {
   return x;
 }
 
-// What the tiles that no transition links come to, with runs of `run` between warm-ups; `longest` is the longest item,
-// `warmest` the longest warm-up.
+__device__ bool anyOf(bool x) { // of the threads that share a deadline
+  return __ballot_sync(~0u, x) >> (threadIdx.x & (32 - lanes)) & ((1u << lanes) - 1);
+}
+
+// What the tiles that no transition links come to, with runs of `run` between warm-ups; `longest` is the longest item.
 struct Free {
-  float work, longest, warmest;
+  float work, longest;
   bool possible, linked;
 };
-__device__ Free freeWork(const Call &call, const Tiles &tiles, float m, float run) {
-  Free sum{0, tiles.rest.most ? tiles.rest.most + start : 0, 0, true, false};
+__device__ Free freeWork(const Call &call, const Tiles &tiles, const Kinds &kinds, float m, float run) {
+  Free sum{0, tiles.most ? tiles.most + start : 0, true, false};
 #pragma unroll 1
-  for (Int i = threadIdx.x % lanes; i < tiles.count; i += lanes) {
-    const LongTile tile = tiles.tiles[i];
-    const float whole = tile.chunks + start, warm = tile.warm * stateStep + start;
+  for (Int i = threadIdx.x % lanes; i < kinds.count; i += lanes) {
+    const Kind tile = kinds.kinds[i];
+    float work = tile.chunks + start, longest = work;
     const bool decays = tile.warm <= longestWarm;
-    if (decays)
-      sum.warmest = fmaxf(sum.warmest, warm);
-    if (!tiles.isLong(tile.chunks, m)) {
-      sum.work += whole;
-      sum.longest = fmaxf(sum.longest, whole);
-    } else if (!decays) {
-      sum.linked = true;
-    } else {
-      const float extra = warm + 0.5f; // half a chunk is lost to rounding
-      sum.possible &= run > 1.5f * extra;
-      sum.work += whole + (tile.chunks - run) / (run - extra) * extra;
-      sum.longest = fmaxf(sum.longest, run);
+    if (tiles.isLong(tile.chunks, m)) {
+      const float extra = tile.warm * stateStep + start + 0.5f; // half a chunk is lost to rounding
+      sum.possible &= !decays || run > 1.5f * extra;
+      work = decays ? work + (tile.chunks - run) * inverse(run - extra) * extra : 0;
+      longest = decays ? run : 0;
+      sum.linked |= !decays;
     }
+    sum.work += tile.count * work;
+    sum.longest = fmaxf(sum.longest, longest);
   }
-  sum.work = sumOf(sum.work) * call.parts + tiles.rest.sum;
+  sum.work = sumOf(sum.work) * call.parts + tiles.rest;
   sum.longest = mostOf(sum.longest);
-  sum.warmest = mostOf(sum.warmest);
-  sum.possible = !mostOf(Int(!sum.possible));
-  sum.linked = mostOf(Int(sum.linked));
+  sum.possible = !anyOf(!sum.possible);
+  sum.linked = anyOf(sum.linked);
   return sum;
 }
 
@@ -107,25 +120,25 @@ struct Linked {
   Int roots, middle;                     // roots; M and N, of middle segments
   bool possible;
 };
-__device__ Linked linkedWork(const Call &call, const Tiles &tiles, float m, float limit) {
+__device__ Linked linkedWork(const Call &call, const Tiles &tiles, const Kinds &kinds, float m, float limit) {
   Linked sum{0, 0, 0, 0, 0, 0, 0, true};
-  const float hops = call.shape.valueDim / 64 * hop / call.parts; // a segment and tile
+  const float hops = (call.shape.valueDim / 64) * hop * inverse(call.parts); // a segment and tile
 #pragma unroll 1
-  for (Int i = threadIdx.x % lanes; i < tiles.count; i += lanes) {
-    const LongTile tile = tiles.tiles[i];
+  for (Int i = threadIdx.x % lanes; i < kinds.count; i += lanes) {
+    const Kind tile = kinds.kinds[i];
     if (tile.warm <= longestWarm || !tiles.isLong(tile.chunks, m))
       continue;
     const Segments cut = segmentsOf(tile.chunks, limit);
     auto end = [&](Int j) { return cut.end(j, tile.chunks, hop); };
     const Int x = cut.middle, root = end(0), second = end(1), step = max(second - root, end(2) - second);
     sum.possible &= x > 0 && call.shape.hops();
-    sum.first += root + start + 2 * (stateStep * (end(x) - root) + x * start);
-    sum.second += tile.chunks - root + (x + 1) * start + x * hops;
-    sum.path = fmaxf(sum.path, root + step + linkedFixed);
+    sum.first += tile.count * (root + start + 2 * (stateStep * (end(x) - root) + x * start));
+    sum.second += tile.count * (tile.chunks - root + (x + 1) * start + x * hops);
     sum.root = fmaxf(sum.root, root);
     sum.step = fmaxf(sum.step, step);
-    sum.roots += 1;
-    sum.middle += x;
+    sum.path = fmaxf(sum.path, root + step + linkedFixed);
+    sum.roots += tile.count;
+    sum.middle += tile.count * x;
   }
   sum.first = sumOf(sum.first) * call.parts;
   sum.second = sumOf(sum.second) * call.parts;
@@ -134,7 +147,7 @@ __device__ Linked linkedWork(const Call &call, const Tiles &tiles, float m, floa
   sum.step = mostOf(sum.step);
   sum.roots = sumOf(sum.roots);
   sum.middle = sumOf(sum.middle);
-  sum.possible = !mostOf(Int(!sum.possible)) && sum.middle <= call.at.matrices;
+  sum.possible = !anyOf(!sum.possible) && sum.middle <= call.at.matrices;
   return sum;
 }
 
@@ -144,71 +157,90 @@ __device__ float wavesOf(const Call &call, const Free &free, const Linked &linke
   float best = never;
 #pragma unroll 1
   for (Int before = 0; before < 2; ++before) {
-    const float own = before ? blocks : blocks - free.work / m;
+    const float own = before ? blocks : blocks - free.work * inverse(m);
     if (own < fmaxf(1, 0.1f * blocks))
       continue;
-    const float waves = own > roots ? ceilf(2 * pairs / (own - roots)) : 0;
-    const float first = fmaxf(fmaxf(linked.root + start, (linked.first + (before ? free.work : 0)) / own),
+    const float waves = own > roots ? ceilf(2 * pairs * inverse(own - roots)) : 0;
+    const float first = fmaxf(fmaxf(linked.root + start, (linked.first + (before ? free.work : 0)) * inverse(own)),
                               waves * (stateStep * linked.step + start));
     if (before && free.longest > first) // some of the others would still run beside the dependents
       continue;
-    const float second = ceilf((pairs + roots) / own) * (linked.step + start);
+    const float second = ceilf((pairs + roots) * inverse(own)) * (linked.step + start);
     best = fminf(best, fmaxf(fmaxf(work, linked.path), first + 2 * flag + second));
   }
   return best;
 }
 
 // The plan that deadline m gives; its time is `never` where there is none.
-__device__ Deadline estimate(const Call &call, const Tiles &tiles, float m) {
-  const float blocks = call.shape.blocks;
+__device__ Deadline estimate(const Call &call, const Tiles &tiles, const Kinds &kinds, float m) {
+  const float blocks = call.shape.blocks, share = inverse(blocks);
   Deadline plan{never, m, m, m, 0, 0};
-  Free free;
-  bool many = false, possible = true;
-#pragma unroll 1
-  for (Int pass = 0; pass < 2; ++pass) {
-    free = freeWork(call, tiles, m, plan.run);
-    possible &= free.possible;
-    if (pass || !free.linked || free.work <= manyShare * blocks * m)
-      continue;
-    many = true; // then runs leave slack, and so do paths
+  Free free = freeWork(call, tiles, kinds, m, m);
+  bool possible = free.possible;
+  const bool many = free.linked && free.work > manyShare * blocks * m;
+  if (many) { // then runs leave slack, and so do paths
     plan.limit = m * pathShare;
-    plan.run = fminf(m, fmaxf(m / 2, leastSlice * free.warmest));
+    plan.run = fminf(m, fmaxf(m / 2, leastSlice * (kinds.warmest * stateStep + start)));
   }
-  const Linked linked = linkedWork(call, tiles, m, plan.limit);
+  if (__any_sync(~0u, many)) {
+    free = freeWork(call, tiles, kinds, m, plan.run);
+    possible &= free.possible;
+  }
+  Linked linked{0, 0, 0, 0, 0, 0, 0, true};
+  if (__any_sync(~0u, free.linked))
+    linked = linkedWork(call, tiles, kinds, m, plan.limit);
   plan.free = free.work;
   plan.linked = linked.roots;
-  const float work = (free.work + linked.first + linked.second) / blocks / packedLinked;
+  const float work = (free.work + linked.first + linked.second) * share * (1 / packedLinked);
   if (!possible || !linked.possible)
     return plan;
   if (many)
-    plan.time = fmaxf(fmaxf(work, linked.path / pathShare), free.longest);
+    plan.time = fmaxf(fmaxf(work, linked.path * (1 / pathShare)), free.longest);
   else if (free.linked)
     plan.time = wavesOf(call, free, linked, m, work);
   else if (free.work <= packed * blocks * m)
-    plan.time = fmaxf(free.work / blocks / packed, free.longest);
+    plan.time = fmaxf(free.work * share * (1 / packed), free.longest);
   return plan;
 }
 
-// Tries deadlines from `low`, the blocks' mean, to `high`, the longest tile, in a geometric series.
-__device__ Deadline search(const Call &call, const Tiles &tiles, float low, float high, const Deadline &uncut) {
-  __shared__ Deadline tried[tries];
-  __shared__ Word best; // a time, but for its last bits, and in these whose it is: the smaller deadline of equal ones
-  const Int mine = threadIdx.x / lanes;
-  float ratio = fmaxf(1.5f, high / low) * 1.02f, m = low;
-  for (Int i = 1; i < tries; i *= 2)
-    ratio = sqrtf(ratio); // the 64th root
-  for (Int i = 1; i < tries; i *= 2, ratio *= ratio)
-    if (mine & i)
-      m *= ratio;
-  const Deadline plan = estimate(call, tiles, m);
-  if (threadIdx.x == 0)
-    best = ~0u;
+// The kinds of 32 tiles at a time, in the order of tiles.
+__device__ void findKinds(const Tiles &tiles, Kinds &kinds) {
+  const Int lane = threadIdx.x;
+  Int count = 0, warmest = 0;
+#pragma unroll 1
+  for (Int base = 0; lane < 32 && base < tiles.count; base += 32) {
+    const bool mine = base + lane < tiles.count;
+    const LongTile tile = mine ? tiles.tiles[base + lane] : LongTile{};
+    const Word same = __match_any_sync(~0u, mine ? tile.chunks * 64 + tile.warm : -1), before = (1u << lane) - 1;
+    const bool first = mine && !(same & before);
+    const Word firsts = __ballot_sync(~0u, first);
+    if (first)
+      kinds.kinds[count + __popc(firsts & before)] = {tile.chunks, tile.warm, __popc(same)};
+    count += __popc(firsts);
+    warmest = max(warmest, __reduce_max_sync(~0u, tile.warm <= longestWarm ? tile.warm : 0));
+  }
+  if (lane == 0)
+    kinds.count = count, kinds.warmest = warmest, kinds.best = ~0u;
   __syncthreads();
-  if (threadIdx.x % lanes == 0 && m < high && plan.time * margin + fee < uncut.time) {
-    tried[mine] = plan;
-    atomicMin(&best, (__float_as_uint(plan.time) & ~Word(tries - 1)) | mine);
+}
+static_assert(longestWarm + 1 < 64);
+
+// Tries deadlines from `low`, the blocks' mean, to `high`, the longest tile, in a geometric series. Of equal ones the
+// smaller is taken.
+__device__ Deadline search(const Call &call, const Tiles &tiles, float low, float high, const Deadline &uncut,
+                           Kinds &kinds, Deadline *tried) {
+  if (threadIdx.x < tries * lanes) {
+    const Int mine = threadIdx.x / lanes;
+    const float ratio = fmaxf(1.5f, high * inverse(low)) * 1.02f;
+    const float m = low * exp2f(__log2f(ratio) * mine * (1.f / tries));
+    const Deadline plan = estimate(call, tiles, kinds, m);
+    if (threadIdx.x % lanes == 0 && m < high && plan.time * margin + fee < uncut.time) {
+      tried[mine] = plan;
+      atomicMin(&kinds.best, (__float_as_uint(plan.time) & ~Word(tries - 1)) | mine);
+    }
   }
   __syncthreads();
+  const Word best = kinds.best;
   return best == ~0u ? uncut : tried[best % tries];
 }
 

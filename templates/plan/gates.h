@@ -1,6 +1,6 @@
 // How soon the state decays before each boundary between chunks, of the sequences that may be cut.
 #pragma once
-#include "plan/common.h"
+#include "plan/lengths.h"
 
 namespace {
 
@@ -8,13 +8,13 @@ namespace {
 // its first boundary might go back to; then each boundary walks back until the sum is below the threshold, or to the
 // sequence's start, from where the initial state is at hand. A byte a boundary holds the chunks; that of a unit's first
 // boundary the most of the unit, from which a tile's most is read.
-constexpr Int window = 32, headGroup = 8, halo = longestWarm - 1;
-static_assert((window + halo) * headGroup <= threads && window == longestWarm);
+constexpr Int window = 32, headGroup = 8, halo = longestWarm - 1, tokenLanes = 32 / headGroup;
+static_assert(window * headGroup <= readers && window == longestWarm);
 
 __device__ unsigned char *warmAt(const Call &call, Int begin, Int boundary, Int head) {
   // Boundaries within a sequence are 64 tokens apart, and its last is before the next one's first by more: no two meet.
-  return call.place<unsigned char>(call.at.warm) +
-         (begin / chunkTokens + boundary) * (long long)call.shape.heads + head;
+  return call.place<unsigned char>(call.at.warm) + (begin / chunkTokens + boundary) * (long long)call.shape.heads +
+         head;
 }
 
 __device__ float halfOf(unsigned short bits, Int type) {
@@ -27,30 +27,45 @@ __device__ float valueOf(const char *data, Int type) {
                    : halfOf(*reinterpret_cast<const unsigned short *>(data), type);
 }
 
-// The log decay of a chunk that ends within the sequence. What the fast functions round is far below what a threshold
-// is about; a softplus below 2^-24 reads as none, which is on the safe side.
-__device__ float decayOf(const Call &call, Int firstToken, Int head) {
-  const Int bytes = call.gType == 0 ? 4 : 2;
-  const long long step = call.gToken * bytes;
-  const char *g = call.g + firstToken * step + head * call.gHead * bytes;
-  float sum = 0;
+// The sums of two rows of 16 values, `step` bytes apart, `inFlight` of each loaded together.
+template <Int inFlight, typename Load>
+__device__ float2 sumRows(const char *one, const char *other, long long step, Load load) {
+  float2 sum{};
+#pragma unroll inFlight
+  for (Int i = 0; i < chunkTokens / tokenLanes; ++i) {
+    sum.x += load(one + i * step);
+    sum.y += load(other + i * step);
+  }
+  return sum;
+}
+
+// The log decays of two chunks that end within the sequence, of which this lane sums every fourth token. What the fast
+// functions round is far below what a threshold is about; a softplus below 2^-24 reads as none, which is on the safe
+// side.
+__device__ float2 decayOf(const Call &call, Int firstToken, Int otherToken, Int head) {
+  const Int bytes = call.gType == 0 ? 4 : 2, type = call.gType;
+  const long long token = call.gToken * bytes, step = token * tokenLanes;
+  const char *g = call.g + head * call.gHead * bytes, *one = g + firstToken * token, *other = g + otherToken * token;
+  float2 sum;
   if (call.options) {
     const bool raw = call.options & 2;
     const float rate = raw ? __expf(valueOf(call.aLog + head * (call.aLogType ? 2 : 4), call.aLogType)) : 0;
-    const float bias = raw && call.dtBias ? valueOf(call.dtBias + head * (call.dtBiasType ? 2 : 4), call.dtBiasType) : 0;
-#pragma unroll 4
-    for (Int token = 0; token < chunkTokens; ++token) {
-      const float x = valueOf(g + token * step, call.gType) + bias;
-      sum += raw ? -rate * (fmaxf(x, 0) + __logf(1 + __expf(-fabsf(x)))) : __logf(x);
-    }
-  } else if (call.gType == 0) {
-#pragma unroll 16 // loads in flight
-    for (Int token = 0; token < chunkTokens; ++token)
-      sum += *reinterpret_cast<const float *>(g + token * step);
+    const float bias =
+        raw && call.dtBias ? valueOf(call.dtBias + head * (call.dtBiasType ? 2 : 4), call.dtBiasType) : 0;
+    sum = sumRows<4>(one, other, step, [&](const char *at) {
+      const float x = valueOf(at, type) + bias;
+      return raw ? -rate * (fmaxf(x, 0) + __logf(1 + __expf(-fabsf(x)))) : __logf(x);
+    });
+  } else if (type == 0) {
+    sum = sumRows<16>(one, other, step, [](const char *at) { return *reinterpret_cast<const float *>(at); });
   } else {
-#pragma unroll 16
-    for (Int token = 0; token < chunkTokens; ++token)
-      sum += halfOf(*reinterpret_cast<const unsigned short *>(g + token * step), call.gType);
+    sum = sumRows<16>(one, other, step,
+                      [&](const char *at) { return halfOf(*reinterpret_cast<const unsigned short *>(at), type); });
+  }
+#pragma unroll
+  for (Int d = headGroup; d < 32; d *= 2) {
+    sum.x += __shfl_xor_sync(~0u, sum.x, d);
+    sum.y += __shfl_xor_sync(~0u, sum.y, d);
   }
   return sum;
 }
@@ -59,34 +74,44 @@ __device__ float decayOf(const Call &call, Int firstToken, Int head) {
 __device__ Int warmOf(const float *sums, Int boundary, Int chunks, float gone) {
   const Int most = min(boundary, longestWarm);
   float decay = 0;
-  Int warm = 0;
-#pragma unroll 1
-  do
-    decay += sums[-warm++ * headGroup];
-  while (warm < most && !(decay < gone));
-  if (decay < gone)
-    return warm;
+  Word below = 0; // a bit for each number of chunks
+#pragma unroll 8
+  for (Int i = 0; i < longestWarm; ++i) {
+    decay += i < most ? sums[-i * headGroup] : 0;
+    below |= Word(decay < gone) << i;
+  }
+  if (below)
+    return __ffs(below);
   // From the start is no way out where nothing decays: then the last boundary would go back all the way, too.
-  return warm < boundary || boundary == chunks - 1 ? longestWarm + 1 : warm;
+  return most < boundary || boundary == chunks - 1 ? longestWarm + 1 : most;
 }
+static_assert(longestWarm <= 32);
 
 __device__ void readUnit(const Call &call, Span span, Int unit, Int firstHead) {
-  __shared__ float sums[(window + halo) * headGroup];
+  __shared__ float sums[(halo + window) * headGroup];
   __shared__ Int most[headGroup];
-  const Int row = threadIdx.x / headGroup, column = threadIdx.x % headGroup, head = firstHead + column;
-  const Int chunk = unit * window - halo + row, boundary = unit * window + row + 1, chunks = span.chunks();
-  float sum = 0;
-  if (row < window + halo && chunk >= 0 && chunk < chunks - 1 && head < call.shape.heads)
-    sum = decayOf(call, span.begin + chunk * chunkTokens, head);
+  const Int lane = threadIdx.x % 32, heads = call.shape.heads, chunks = span.chunks(), from = unit * window - halo;
+  const Int mineHead = min(firstHead + lane % headGroup, heads - 1), token = span.begin + lane / headGroup;
   __syncthreads(); // `sums` and `most` of the unit before
-  if (row < window + halo)
-    sums[threadIdx.x] = sum;
-  if (row == 0)
-    most[column] = 0;
+  if (threadIdx.x < headGroup)
+    most[threadIdx.x] = 0;
+  const Int end = min(chunks - 1, from + halo + window); // the last chunk is before no boundary
+#pragma unroll 1
+  for (Int chunk = max(from, 0) + threadIdx.x / 32; chunk < end; chunk += 2 * readerWarps) {
+    const Int other = min(chunk + readerWarps, end - 1);
+    const float2 sum = decayOf(call, token + chunk * chunkTokens, token + other * chunkTokens, mineHead);
+    if (lane < headGroup) {
+      sums[(chunk - from) * headGroup + lane] = sum.x;
+      if (chunk + readerWarps < end)
+        sums[(other - from) * headGroup + lane] = sum.y;
+    }
+  }
   __syncthreads();
-  const bool mine = row < window && boundary < chunks && head < call.shape.heads;
+  const Int row = threadIdx.x / headGroup, column = threadIdx.x % headGroup, head = firstHead + column;
+  const Int boundary = unit * window + row + 1;
+  const bool mine = row < window && boundary < chunks && head < heads;
   const float gone = call.shape.flags & Fast ? -10 : -16.7f; // e^-16.7 < 2^-24
-  const Int warm = mine ? warmOf(sums + threadIdx.x + halo * headGroup, boundary, chunks, gone) : 0;
+  const Int warm = mine ? warmOf(sums + halo * headGroup + threadIdx.x, boundary, chunks, gone) : 0;
   if (mine)
     atomicMax(&most[column], warm);
   __syncthreads();
@@ -95,47 +120,44 @@ __device__ void readUnit(const Call &call, Span span, Int unit, Int firstHead) {
 }
 
 // All blocks take units by turns, each by where it lies, so that none needs the others' number.
-__device__ void readGates(const Call &call, Int longest) {
-  __shared__ Span found[threads];
-  __shared__ Int count;
+__device__ void readGates(const Call &call, Int longest, bool isListed, LongSequences &found) {
   const Int groups = (call.shape.heads + headGroup - 1) / headGroup, grid = gridDim.x;
 #pragma unroll 1
-  for (Int base = 0; base < call.shape.sequences; base += threads) {
-    if (threadIdx.x == 0)
-      count = 0;
-    __syncthreads();
-    if (Int i = base + threadIdx.x; i < call.shape.sequences)
-      if (Span span = spanOf(call, i); span.chunks() > longest)
-        found[atomicAdd(&count, 1)] = span;
-    __syncthreads();
+  for (Int base = 0; base < call.shape.sequences; base += readers) {
+    if (!isListed)
+      listLong(call, base, readers, longest, found);
 #pragma unroll 1
-    for (Int i = 0; i < count; ++i) {
-      const Span span = found[i];
-      const Int units = (span.chunks() - 2) / window + 1, first = span.begin / (window * chunkTokens) % grid;
+    for (Int i = 0; i < found.all.count; ++i) {
+      const Span span = found.spans[i];
+      const Int units = (span.chunks() - 2) / window + 1, first = span.begin / (window * chunkTokens);
+      const Int turn = Int(blockIdx.x) - (first - quotient(first, grid) * grid);
 #pragma unroll 1
-      for (Int u = (blockIdx.x + grid - first) % grid; u < units * groups; u += grid)
-        readUnit(call, span, u / groups, u % groups * headGroup);
+      for (Int u = turn < 0 ? turn + grid : turn; u < units * groups; u += grid) {
+        const Int unit = quotient(u, groups);
+        readUnit(call, span, unit, (u - unit * groups) * headGroup);
+      }
     }
     __syncthreads();
   }
 }
 
-// Whether all other blocks are through. The counter is tagged, since the workspace holds whatever it may at first; the
-// last one leaves it as the next plan wants it.
-__device__ bool lastOfAll(const Call &call) {
+__device__ void fence() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); } // __threadfence waits for more
+
+// Whether all other blocks are through. The counter is tagged, since the workspace holds whatever it may at first:
+// `seen` is what it held when the block began. The last one leaves it as the next plan wants it.
+__device__ bool lastOfAll(const Call &call, unsigned long long seen) {
   __shared__ bool last;
   constexpr unsigned long long tag = 0x504c414eull << 32, mask = ~0ull << 32;
-  __threadfence();
   __syncthreads();
   if (threadIdx.x == 0) {
     auto *arrivals = call.place<unsigned long long>(call.at.arrivals);
-    const unsigned long long seen = *static_cast<volatile unsigned long long *>(arrivals);
+    fence(); // for the block, of whose writes the barrier has told this thread
     if ((seen & mask) != tag)
       atomicCAS(arrivals, seen, tag);
     last = Word(atomicAdd(arrivals, 1ull)) + 1 == gridDim.x;
+    fence();
     if (last)
       atomicExch(arrivals, tag);
-    __threadfence();
   }
   __syncthreads();
   return last;

@@ -23,13 +23,13 @@ __device__ Item itemOf(Span span, Int sequence, Int head, Int column, Int begin,
   return item;
 }
 
-// Item j of a tile on the line. A run lies there with its end first: so a tile's early part, which must run first, comes
-// first in one block's share, and its late part last in another's.
+// Item j of a tile on the line. A run lies there with its end first: so a tile's early part, which must run first,
+// comes first in one block's share, and its late part last in another's.
 __device__ Piece linePiece(const Call &call, const Plan &plan, const CutTile &tile, Int middle, Int j) {
   Int run = 0, slice = j, hands = tile.firstHands;
   if (tile.cuts && j > hands) {
     const Int k = j - hands - 1, each = 1 + tile.hands;
-    run = min(1 + k / each, tile.cuts);
+    run = min(1 + quotient(k, each), tile.cuts);
     slice = k - (run - 1) * each;
     hands = run == tile.cuts ? tile.lastHands : tile.hands;
   }
@@ -60,12 +60,13 @@ __device__ Piece linkedPiece(const Call &call, const Plan &plan, const CutTile &
   const Int makers = 2 * x * parts, rows = call.shape.valueDim / 64, scans = rows * ((x + maxHops - 1) / maxHops);
   const Int maker = j - parts, scan = maker - makers, dependent = scan - scans;
   const bool isRoot = maker < 0, isMaker = !isRoot && scan < 0, isScan = !isRoot && !isMaker && dependent < 0;
-  const Int done = scan / rows * maxHops; // hops of the scans before
-  const Int segment = isRoot ? 0 : isMaker ? 1 + maker / (2 * parts) : isScan ? done + 1 : 1 + dependent / parts;
-  const Int part = (isRoot ? j : isMaker ? maker : dependent) % parts;
+  const Int scanRow = quotient(scan, rows), done = scanRow * maxHops; // hops of the scans before
+  const Int index = isRoot ? j : isMaker ? maker : dependent, ofParts = quotient(index, parts);
+  const Int segment = isRoot ? 0 : isMaker ? 1 + ofParts / 2 : isScan ? done + 1 : 1 + ofParts;
+  const Int part = index - ofParts * parts;
   auto end = [&](Int i) { return Segments{x, tile.first, tile.step}.end(i, tile.chunks(), plan.fall); };
   const Int first = segment ? end(segment - 1) : 0, last = isScan ? first : end(segment), size = last - first;
-  const Int column = isScan ? scan % rows * 64 : part * call.shape.columns;
+  const Int column = isScan ? (scan - scanRow * rows) * 64 : part * call.shape.columns;
   Item item = itemOf({tile.begin, tile.end}, tile.sequence, tile.head, column, first, last);
   if (isScan)
     item.end = item.begin;
@@ -75,7 +76,7 @@ __device__ Piece linkedPiece(const Call &call, const Plan &plan, const CutTile &
     return {item, size + start + flag + after, false};
   }
   if (isMaker) {
-    const bool isMatrix = maker / parts % 2 == 0;
+    const bool isMatrix = ofParts % 2 == 0;
     item.warm = size;
     item.from = isMatrix ? Identity : Zeros;
     item.to = tile.middle + segment - 1 + (isMatrix ? matrixBase : 0);

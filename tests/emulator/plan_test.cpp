@@ -142,6 +142,14 @@ TEST(PlanKinds, ManyShortTilesStayInTheOrderOfMemory) {
   EXPECT_EQ(checked({std::vector<int64_t>(3, 0), 2, Zero}).early.size(), 6u);
 }
 
+TEST(PlanKinds, LongSequencesAmongMany) { // more than a block has threads, and both before and behind that many
+  std::vector<int64_t> lengths = repeat(700, 70, {20000});
+  lengths[3] = 9000;
+  Plan plan = checked({lengths, 8, Mix});
+  EXPECT_GT(itemsFrom(plan, Identity), 0);
+  EXPECT_EQ(checked({lengths, 8, Mix, 132, Warm | Invariant}).header.mode, Planned);
+}
+
 // ---- The same plan each time
 
 TEST(PlanAlways, IsTheSame) {

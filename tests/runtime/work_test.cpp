@@ -119,11 +119,11 @@ TEST_F(Work, FlagsReachThePlanner) {
   struct Expected {
     uint32_t given, taken;
     unsigned blocks;
-  } cases[] = {{GDN_KEYS_NORMALISED, work::Warm, 17},
+  } cases[] = {{GDN_KEYS_NORMALISED, work::Warm, 16},
                {GDN_KEYS_NORMALISED | GDN_CUT_EXACT, 0, 1},
-               {GDN_KEYS_NORMALISED | GDN_CUT_FAST, work::Warm | work::Fast, 17},
+               {GDN_KEYS_NORMALISED | GDN_CUT_FAST, work::Warm | work::Fast, 16},
                {GDN_CUT_INVARIANT, work::Invariant, 1},
-               {GDN_KEYS_NORMALISED | GDN_CUT_INVARIANT, work::Warm | work::Invariant, 17}};
+               {GDN_KEYS_NORMALISED | GDN_CUT_INVARIANT, work::Warm | work::Invariant, 16}};
   for (const Expected &each : cases) {
     args.flags = each.given;
     args.workspace_size = size();

@@ -1,0 +1,69 @@
+// How long the sequences are, and which are long.
+#pragma once
+#include "plan/common.h"
+
+namespace {
+
+struct Most { // of sequences: the sum and the most of their chunks
+  Int sum, most, count;
+};
+
+// Overlapping offsets are not worth a wider sum.
+constexpr Int hugeSum = 1 << 25;
+
+// The sum and the maximum over the first `width` / 32 lanes of what each warp came to.
+__device__ Most sumOfWarps(const Most *ofWarps, Int width) {
+  const Int lane = threadIdx.x % 32;
+  const Most mine = lane < width / 32 ? ofWarps[lane] : Most{};
+  return {__reduce_add_sync(~0u, mine.sum), __reduce_max_sync(~0u, mine.most), __reduce_add_sync(~0u, mine.count)};
+}
+
+// What all threads of the block find.
+__device__ Most measure(const Call &call) {
+  __shared__ Most ofWarps[readerWarps];
+  Int sum = 0, most = 0;
+#pragma unroll 1
+  for (Int i = threadIdx.x; i < call.shape.sequences; i += readers) {
+    const Int chunks = spanOf(call, i).chunks();
+    sum = min(sum + chunks, hugeSum);
+    most = max(most, chunks);
+  }
+  sum = __reduce_add_sync(~0u, sum);
+  most = __reduce_max_sync(~0u, most);
+  if (threadIdx.x % 32 == 0)
+    ofWarps[threadIdx.x / 32] = {min(sum, hugeSum), most, 0};
+  __syncthreads();
+  return sumOfWarps(ofWarps, readers);
+}
+
+// The sequences with more than `longest` chunks, of as many as threads from some one on.
+struct LongSequences {
+  Span spans[readers];
+  Int numbers[readers];
+  Int longest;
+  Most all; // of these, and the most of the others
+};
+
+// Lists them from `base` on, in their order: `width` threads do.
+__device__ void listLong(const Call &call, Int base, Int width, Int longest, LongSequences &found) {
+  __shared__ Most ofWarps[readerWarps];
+  const Int i = base + threadIdx.x, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const Span span = i < call.shape.sequences ? spanOf(call, i) : Span{};
+  const Int chunks = span.chunks();
+  const bool isLong = chunks > longest;
+  const Word longs = __ballot_sync(~0u, isLong);
+  const Int sum = __reduce_add_sync(~0u, isLong ? chunks : 0), most = __reduce_max_sync(~0u, isLong ? 0 : chunks);
+  if (lane == 0)
+    ofWarps[warp] = {min(sum, hugeSum), most, __popc(longs)};
+  __syncthreads();
+  const Int before = __reduce_add_sync(~0u, lane < warp ? ofWarps[lane].count : 0);
+  const Int at = before + __popc(longs & ((1u << lane) - 1));
+  if (isLong)
+    found.spans[at] = span, found.numbers[at] = i;
+  const Most all = sumOfWarps(ofWarps, width);
+  if (threadIdx.x == 0)
+    found.longest = longest, found.all = all;
+  __syncthreads();
+}
+
+} // namespace
