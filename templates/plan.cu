@@ -105,13 +105,15 @@ struct Cuts {
 __device__ Count listTiles(const Call &call, const Tiles &tiles, const Plan &plan, const Cuts &cuts) {
   const Int count = tiles.count * call.parts;
   const bool warm = call.shape.flags & Warm && tiles.count;
+  const bool anyOnLine = tiles.most > plan.shortest || plan.deadline.linked != tiles.count;
   float line = 0;
   Count listed{};
 #pragma unroll 1
   for (Int base = 0; base < count + call.tiles; base += threads) {
     const Int i = base + threadIdx.x;
     Candidate tile = candidate(call, tiles, plan, i);
-    placeOnLine(plan, tile, warm, line);
+    if (anyOnLine)
+      placeOnLine(plan, tile, warm, line);
     const bool isCut = tile.way >= Candidate::Line, stays = tile.way == Candidate::Whole;
     Count need{}, total;
     if (isCut)
@@ -222,6 +224,13 @@ __device__ Int orderItems(const Call &call, const Plan &plan, const Count &liste
   return early;
 }
 
+// What the planner needs of the layout, since one thread makes it.
+__device__ Layout layoutOf(const Shape &shape) {
+  Layout at = layout(shape, 2);
+  at.items = at.slotValues = at.high = at.low = at.bytes = 0;
+  return at;
+}
+
 __device__ void writeHeader(const Call &call, const Header &header) {
   if (threadIdx.x == 0)
     *call.place<Header>(0) = header;
@@ -281,7 +290,7 @@ extern "C" __global__ void __launch_bounds__(readers, 1) // one block an SM: all
   const Call call{offsets,  wide != 0,  length,      g,         gToken, gHead, aLog,  dtBias, gType,
                   aLogType, dtBiasType, options & 3, workspace, shape,  parts, tiles, at};
   if (threadIdx.x == readers - 32) // of a warp with nothing to measure where sequences are few
-    at = layout(shape, 2);
+    at = layoutOf(shape);
   const Most lengths = measure(call);
   const float low = float(lengths.sum) * parts * heads * inverse(blocks); // steps a block, were they shared evenly
   const Int longest = shape.invariant() ? cutLength : Int(fminf(low, 1 << 30));

@@ -151,24 +151,17 @@ __device__ Linked linkedWork(const Call &call, const Tiles &tiles, const Kinds &
   return sum;
 }
 
-// Where little else is there, linked items run in waves: others beside them on blocks of their own, or before them.
-__device__ float wavesOf(const Call &call, const Free &free, const Linked &linked, float m, float work) {
+// Where little else is there, linked items run in waves: others beside them on blocks of their own, or `before` them.
+__device__ float wavesOf(const Call &call, const Free &free, const Linked &linked, float m, float work, bool before) {
   const float blocks = call.shape.blocks, roots = linked.roots * call.parts, pairs = linked.middle * call.parts;
-  float best = never;
-#pragma unroll 1
-  for (Int before = 0; before < 2; ++before) {
-    const float own = before ? blocks : blocks - free.work * inverse(m);
-    if (own < fmaxf(1, 0.1f * blocks))
-      continue;
-    const float waves = own > roots ? ceilf(2 * pairs * inverse(own - roots)) : 0;
-    const float first = fmaxf(fmaxf(linked.root + start, (linked.first + (before ? free.work : 0)) * inverse(own)),
-                              waves * (stateStep * linked.step + start));
-    if (before && free.longest > first) // some of the others would still run beside the dependents
-      continue;
-    const float second = ceilf((pairs + roots) * inverse(own)) * (linked.step + start);
-    best = fminf(best, fmaxf(fmaxf(work, linked.path), first + 2 * flag + second));
-  }
-  return best;
+  const float own = before ? blocks : blocks - free.work * inverse(m);
+  const float waves = own > roots ? ceilf(2 * pairs * inverse(own - roots)) : 0;
+  const float first = fmaxf(fmaxf(linked.root + start, (linked.first + (before ? free.work : 0)) * inverse(own)),
+                            waves * (stateStep * linked.step + start));
+  const float second = ceilf((pairs + roots) * inverse(own)) * (linked.step + start);
+  // Else there is no place, or some of the others would still run beside the dependents.
+  const bool fits = own >= fmaxf(1, 0.1f * blocks) && !(before && free.longest > first);
+  return fits ? fmaxf(fmaxf(work, linked.path), first + 2 * flag + second) : never;
 }
 
 // The plan that deadline m gives; its time is `never` where there is none.
@@ -187,17 +180,22 @@ __device__ Deadline estimate(const Call &call, const Tiles &tiles, const Kinds &
     possible &= free.possible;
   }
   Linked linked{0, 0, 0, 0, 0, 0, 0, true};
-  if (__any_sync(~0u, free.linked))
+  float work = 0, waves = never;
+  if (__any_sync(~0u, free.linked)) {
     linked = linkedWork(call, tiles, kinds, m, plan.limit);
+    work = (free.work + linked.first + linked.second) * share * (1 / packedLinked);
+    static_assert(lanes == 2); // one tries either way
+    waves = wavesOf(call, free, linked, m, work, threadIdx.x % lanes);
+    waves = fminf(waves, __shfl_xor_sync(~0u, waves, 1));
+  }
   plan.free = free.work;
   plan.linked = linked.roots;
-  const float work = (free.work + linked.first + linked.second) * share * (1 / packedLinked);
   if (!possible || !linked.possible)
     return plan;
   if (many)
     plan.time = fmaxf(fmaxf(work, linked.path * (1 / pathShare)), free.longest);
   else if (free.linked)
-    plan.time = wavesOf(call, free, linked, m, work);
+    plan.time = waves;
   else if (free.work <= packed * blocks * m)
     plan.time = fmaxf(free.work * share * (1 / packed), free.longest);
   return plan;
