@@ -42,7 +42,7 @@ __device__ Tiles findLong(const Call &call, const Most &lengths, Int longest, bo
 #pragma unroll 1
   for (Int base = 0; base < call.shape.sequences; base += width) {
     if (!isListed)
-      listLong(call, base, width, longest, memory.found);
+      listLong(spanOrNone(call, base + threadIdx.x), base, width, longest, memory.found);
     const Most found = memory.found.all;
     rest.sum -= found.sum;
     rest.most = max(rest.most, found.most);
@@ -105,11 +105,13 @@ struct Cuts {
 __device__ Count listTiles(const Call &call, const Tiles &tiles, const Plan &plan, const Cuts &cuts) {
   const Int count = tiles.count * call.parts;
   const bool warm = call.shape.flags & Warm && tiles.count;
-  const bool anyOnLine = tiles.most > plan.shortest || plan.deadline.linked != tiles.count;
+  // Where all that are long are cut by transition, none of them is among the others.
+  const bool allLinked = plan.deadline.linked == tiles.count, anyOnLine = !allLinked || tiles.most > plan.shortest;
+  const Int end = allLinked && count == call.tiles ? count : count + call.tiles;
   float line = 0;
   Count listed{};
 #pragma unroll 1
-  for (Int base = 0; base < count + call.tiles; base += threads) {
+  for (Int base = 0; base < end; base += threads) {
     const Int i = base + threadIdx.x;
     Candidate tile = candidate(call, tiles, plan, i);
     if (anyOnLine)
@@ -289,9 +291,10 @@ extern "C" __global__ void __launch_bounds__(readers, 1) // one block an SM: all
   const Int parts = quotient(valueDim, columns), tiles = sequences * heads * parts;
   const Call call{offsets,  wide != 0,  length,      g,         gToken, gHead, aLog,  dtBias, gType,
                   aLogType, dtBiasType, options & 3, workspace, shape,  parts, tiles, at};
+  const Span first = spanOrNone(call, threadIdx.x);
   if (threadIdx.x == readers - 32) // of a warp with nothing to measure where sequences are few
     at = layoutOf(shape);
-  const Most lengths = measure(call);
+  const Most lengths = measure(call, first);
   const float low = float(lengths.sum) * parts * heads * inverse(blocks); // steps a block, were they shared evenly
   const Int longest = shape.invariant() ? cutLength : Int(fminf(low, 1 << 30));
   const bool mustCut = shape.invariant() && lengths.most > longest;
@@ -306,7 +309,7 @@ extern "C" __global__ void __launch_bounds__(readers, 1) // one block an SM: all
   const bool asks = others && threadIdx.x == 0, isListed = sequences <= readers;
   const auto seen = asks ? *call.place<volatile unsigned long long>(at.arrivals) : 0;
   if (isListed)
-    listLong(call, 0, readers, longest, memory.found);
+    listLong(first, 0, readers, longest, memory.found);
   if (reads)
     readGates(call, longest, isListed, memory.found);
   if (others && !lastOfAll(call, seen))

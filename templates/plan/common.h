@@ -45,8 +45,9 @@ struct Call {
     return reinterpret_cast<T *>(workspace + offset);
   }
   __device__ Int offset(Int i) const {
-    long long value = wide ? static_cast<const long long *>(offsets)[i] : static_cast<const int *>(offsets)[i];
-    return Int(min(max(value, 0ll), (long long)shape.tokens));
+    if (!wide)
+      return min(max(static_cast<const int *>(offsets)[i], 0), shape.tokens);
+    return Int(min(max(static_cast<const long long *>(offsets)[i], 0ll), (long long)shape.tokens));
   }
 };
 
@@ -60,6 +61,9 @@ __device__ Span spanOf(const Call &call, Int sequence) {
     return {sequence * call.length, (sequence + 1) * call.length};
   Int begin = call.offset(sequence);
   return {begin, max(begin, call.offset(sequence + 1))};
+}
+__device__ Span spanOrNone(const Call &call, Int sequence) {
+  return sequence < call.shape.sequences ? spanOf(call, sequence) : Span{};
 }
 
 // A tile that may be cut for parallelism. `warm`: chunks before any cut that let the state decay; more than longestWarm

@@ -125,7 +125,7 @@ __device__ void readGates(const Call &call, Int longest, bool isListed, LongSequ
 #pragma unroll 1
   for (Int base = 0; base < call.shape.sequences; base += readers) {
     if (!isListed)
-      listLong(call, base, readers, longest, found);
+      listLong(spanOrNone(call, base + threadIdx.x), base, readers, longest, found);
 #pragma unroll 1
     for (Int i = 0; i < found.all.count; ++i) {
       const Span span = found.spans[i];

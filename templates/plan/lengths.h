@@ -18,12 +18,12 @@ __device__ Most sumOfWarps(const Most *ofWarps, Int width) {
   return {__reduce_add_sync(~0u, mine.sum), __reduce_max_sync(~0u, mine.most), __reduce_add_sync(~0u, mine.count)};
 }
 
-// What all threads of the block find.
-__device__ Most measure(const Call &call) {
+// What all threads of the block find; each has the span of its first sequence.
+__device__ Most measure(const Call &call, Span first) {
   __shared__ Most ofWarps[readerWarps];
-  Int sum = 0, most = 0;
+  Int sum = first.chunks(), most = sum;
 #pragma unroll 1
-  for (Int i = threadIdx.x; i < call.shape.sequences; i += readers) {
+  for (Int i = threadIdx.x + readers; i < call.shape.sequences; i += readers) {
     const Int chunks = spanOf(call, i).chunks();
     sum = min(sum + chunks, hugeSum);
     most = max(most, chunks);
@@ -44,11 +44,10 @@ struct LongSequences {
   Most all; // of these, and the most of the others
 };
 
-// Lists them from `base` on, in their order: `width` threads do.
-__device__ void listLong(const Call &call, Int base, Int width, Int longest, LongSequences &found) {
+// Lists them from `base` on, in their order: `width` threads do, each of which has a span.
+__device__ void listLong(Span span, Int base, Int width, Int longest, LongSequences &found) {
   __shared__ Most ofWarps[readerWarps];
-  const Int i = base + threadIdx.x, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const Span span = i < call.shape.sequences ? spanOf(call, i) : Span{};
+  const Int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const Int chunks = span.chunks();
   const bool isLong = chunks > longest;
   const Word longs = __ballot_sync(~0u, isLong);
@@ -59,7 +58,7 @@ __device__ void listLong(const Call &call, Int base, Int width, Int longest, Lon
   const Int before = __reduce_add_sync(~0u, lane < warp ? ofWarps[lane].count : 0);
   const Int at = before + __popc(longs & ((1u << lane) - 1));
   if (isLong)
-    found.spans[at] = span, found.numbers[at] = i;
+    found.spans[at] = span, found.numbers[at] = base + threadIdx.x;
   const Most all = sumOfWarps(ofWarps, width);
   if (threadIdx.x == 0)
     found.longest = longest, found.all = all;
