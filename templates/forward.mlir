@@ -8,12 +8,17 @@
 // and the left operand of every product on its chain is the previous accumulator, converted in place.
 //
 // Order of the data: global -> @aux -> kq, gates, v, t, p -> @state -> global. The copies of @aux take the chunks by turns.
+//
+// An item is a head of a sequence, or a piece of one (runtime/format/work.h): it takes its state from a slot that another
+// item has filled, or makes states of what others have made of segments in between (a hop, S' = M S + N), or starts some
+// chunks early for the state alone, and leaves its state to others.
 
 // What the roles hold in registers (rows = V rows of one state copy).
 !state  = !tile.frag<[rows, K], f32>        // S^T
 !stateh = !tile.frag<[rows, K], io>
 !acc    = !tile.frag<[rows, chunk], f32>    // (K S)^T, W^T, U^T, O^T
 !acch   = !tile.frag<[rows, chunk], io>
+!part   = !tile.frag<[chunk, rows], f32>    // columns of the state, as many as a slot of O holds
 !wh     = !tile.frag<[rows, chunk], tw>
 !sq     = !tile.frag<[chunk, chunk], f32>   // K K^T, Q K^T, P
 !sqh    = !tile.frag<[chunk, chunk], f16>
@@ -46,8 +51,11 @@
 !gv   = !tile.view<[?, ?], any>             // [tokens, v heads]
 !hv   = !tile.view<[?], any>                // [v heads]
 !sv   = !tile.view<[?, ?, V, K], any, unit v_first ? 3 : 2>   // [sequences, v heads, V, K]: which axis is contiguous
-!clk  = !tile.view<[?, 8], i64>             // [blocks, clock stamps]
-!work = !tile.items<split, V / split>       // tokens, sequence, k head, v head, first V column
+!slot = !tile.view<[?, V, K], f32>          // states between items, [slots, V, K]
+!mat  = !tile.view<[?, K], io>              // transitions, [matrices K, K]: M^T, its leading terms or what they leave out
+!flag = !tile.view<[?, 8], i32>             // how often each 64 rows were stored: four of a slot, then of the matrix of that number
+!clk  = !tile.view<[?, 8], i64>             // [blocks 16, what was stamped of an item]
+!work = !tile.items<split, V / split>       // tokens, sequence, k head, v head, first V column, and those of a piece
 
 tile.template @forward {
   // The operator's key.
@@ -74,6 +82,8 @@ tile.template @forward {
   tile.let @states = V / (split * rows)      // state warpgroups in a block
   tile.let @near = tw eq f16 or io eq f16    // W and U hold a, P holds 1/a: fp16 has not the range of 2^-100
   tile.let @floor = near ? -8 : -100
+  tile.let @moves = K eq V and K mod 64 eq 0 // M is made by the code that makes N: as many rows
+  tile.let @parts = (K - K mod 64) / 64      // pieces of a matrix, as large as K and Q of a chunk
   tile.let @fine = io eq f16                 // A rounded to fp16 would be the largest error: the inverse takes it in two terms
   tile.require chunk mod 16 eq 0 else "the inverse works on 16x16 blocks"
 
@@ -193,8 +203,21 @@ tile.template @forward {
     tile.yield %g_out, %b_out : !row, !row
   }
 
+  // U as it goes into the state: what a near floor left out still counts there.
+  tile.proc @kept(%U: !acc, %Uh: !acch, %left: !rowb) {
+    %y = tile.if near -> (!acch) {
+      %l = tile.read %left : !rowb
+      %e = tile.exp2 %l : !row
+      %Uk = tile.mul %U, %e : !acc, !row
+      %x = tile.convert %Uk : !acc to !acch
+      tile.yield %x : !acch
+    } else { tile.yield %Uh : !acch }
+    tile.yield %y : !acch
+  }
+
   tile.kernel @main(%q_in: !qv, %k_in: !qv, %v_in: !vv, %g_in: !gv, %beta_in: !gv, %s_in: !sv, %o_out: !vv, %s_out: !sv,
-                    %A_log: !hv, %dt_bias: !hv, %clocks: !clk, %scale: f32, %options: i32, %items: !work) {
+                    %A_log: !hv, %dt_bias: !hv, %slots: !slot, %m_hi: !mat, %m_lo: !mat, %flags: !flag,
+                    %clocks: !clk, %scale: f32, %options: i32, %items: !work) {
     %kq = tile.ring depth(kq_depth) : !kq
     %v = tile.ring depth(v_depth) : !v
     %gates = tile.ring depth(t_depth) : !gates
@@ -202,13 +225,55 @@ tile.template @forward {
     %p = tile.ring depth(t_depth) : !p
     %c0 = tile.value 0 : i32
     %c1 = tile.value 1 : i32
+    %c4 = tile.value 4 : i32
+    %caller = tile.value 0 - 1 : i32           // as the place of a state
+    %zeros = tile.value 0 - 2 : i32
+    %identity = tile.value 0 - 3 : i32
+    %matrix = tile.value 1048576 : i32         // where places of matrices begin
+    %nothing = tile.value 1073741824 : i32     // a head that no tensor has: reads as zeros
+    %rows_m = tile.value K : i32
+    %rows_p = tile.value chunk : i32
+    %parts = tile.value parts : i32
+    %copies = tile.value aux : i32
     tile.clear %o_out past %items : !vv, !work
 
     // -- Everything that does not depend on the state, as far ahead as the rings are deep. A copy loads its own chunks.
     // Rows past a sequence's end arrive as zeros: g = 0 holds the last gate, beta = 0 writes nothing. No role knows about tails.
     tile.role @aux warps(chunk / 16) registers(aux_regs) copies(aux) {
       %log2e = tile.fill 1.44269504 : !row
-      tile.foreach (%span, %seq, %kh, %vh, %v0) in %items : !work {
+      tile.foreach (%span, %seq, %kh, %vh, %v0, %warm, %vvh, %hops, %segment, %from, %ready, %to) in %items : !work {
+        %mine = arith.cmpi eq, %from, %caller : i32
+        scf.if %mine { tile.one_warp { tile.prefetch %s_in[%seq, %vh] : !sv } }
+        tile.if moves {                                             // matrices of hops travel as K and Q do
+          %pieces = arith.muli %hops, %parts : i32
+          %rounds = arith.ceildivsi %pieces, %copies : i32
+          %turns = arith.muli %rounds, %copies : i32                // as many for each copy
+          %first_p, %step_p = tile.share %turns
+          scf.for %i = %first_p to %turns step %step_p : i32 {
+            tile.one_warp {
+              %end = arith.subi %pieces, %c1 : i32
+              %piece = arith.minsi %i, %end : i32
+              %hop = arith.divsi %piece, %parts : i32
+              %part = arith.remsi %piece, %parts : i32
+              %m = arith.addi %segment, %hop : i32
+              %base = arith.muli %m, %rows_m : i32
+              %below = arith.muli %part, %rows_p : i32
+              %row = arith.addi %base, %below : i32
+              %rows = tile.rows %row
+              %flag = arith.addi %part, %c4 : i32
+              tile.await %flags[%m, %flag] reaches %c1 : !flag
+              %row_n = arith.divsi %v0, %rows_p : i32
+              tile.await %flags[%m, %row_n] reaches %c1 : !flag     // N, too: what is put here follows it
+              tile.put %kq as (%hi, %lo) : !kq {
+                tile.copy_in %m_hi[] at %rows to %hi : !mat to !kb
+                tile.copy_in %m_lo[] at %rows to %lo : !mat to !kb
+              }
+              tile.put %v as (%none) : !v {}                        // keeps step with K and Q: one position for both
+            }
+            %hi_, %lo_ = tile.get %kq : !kq
+            tile.release %kq : !kq
+          }
+        }
         %n = tile.chunks %span
         %first, %step = tile.share %n
         %here0 = tile.chunk %span[%first]
@@ -216,6 +281,7 @@ tile.template @forward {
         %beta0 = tile.load %beta_in[%vh] at %here0 : !gv to !row
         %g_end, %beta_end = scf.for %c = %first to %n step %step iter_args(%g = %g0, %beta = %beta0) -> (!row, !row) : i32 {
           %here = tile.chunk %span[%c]
+          %full = arith.cmpi sge, %c, %warm : i32                   // else for the state alone
           // Two warps side by side: the gates, and the loads.
           tile.one_warp {
             %plain = arith.cmpi eq, %options, %c0 : i32
@@ -232,7 +298,12 @@ tile.template @forward {
             %la0 = tile.sub %GC, %G : !one, !row
             %la = tile.at_least %la0, floor : !row
             %left = tile.sub %la0, %la : !row, !row                 // 0 unless the chunk decays by more than the floor
-            %a = tile.exp2 %la : !row
+            %a1 = tile.exp2 %la : !row
+            %moves = arith.cmpi eq, %from, %identity : i32         // M is made without values
+            %zero = tile.value 0 : f32
+            %one = tile.value 1 : f32
+            %by = arith.select %moves, %zero, %one : f32
+            %a = tile.scale %a1 by %by : !row
             %lb = tile.add %la, %G : !row, !row
             %b = tile.exp2 %lb : !row
             %gam = tile.exp2 %G : !row
@@ -252,7 +323,7 @@ tile.template @forward {
           tile.one_warp {
             tile.put %kq as (%k1, %q1) : !kq {
               tile.copy_in %k_in[%kh] at %here to %k1 : !qv to !kb
-              tile.copy_in %q_in[%kh] at %here to %q1 : !qv to !kb
+              scf.if %full { tile.copy_in %q_in[%kh] at %here to %q1 : !qv to !kb }
             }
           }
 
@@ -311,8 +382,14 @@ tile.template @forward {
           %there = tile.chunk %span[%next]
           %g1 = tile.load %g_in[%vh] at %there : !gv to !row
           %beta1 = tile.load %beta_in[%vh] at %there : !gv to !row
-          %qk_ = tile.mma %qt, trans %kt : !kb, !kb
-          %qk = tile.wait %qk_ : !tile.pending<!sq>
+          %qk = scf.if %full -> (!sq) {
+            %qk_ = tile.mma %qt, trans %kt : !kb, !kb
+            %x = tile.wait %qk_ : !tile.pending<!sq>
+            scf.yield %x : !sq
+          } else {
+            %x = tile.fill 0.0 : !sq
+            scf.yield %x : !sq
+          }
           tile.release %kq : !kq
           %qkg = tile.call @gate_left(%qk, %lt, %slow) : (!sq, !rowb, i1) -> !sq
           tile.put %p as (%pt) : !p {
@@ -334,12 +411,147 @@ tile.template @forward {
       %out = tile.ring depth(out_depth) : !out
       %rows = tile.value rows : i32
       %v1 = arith.muli %half, %rows : i32
-      tile.foreach (%span, %seq, %kh, %vh, %v0) in %items : !work {
+      tile.foreach (%span, %seq, %kh, %vh, %v0, %warm, %vvh, %hops, %segment, %from, %ready, %to) in %items : !work {
         %n = tile.chunks %span
-        %vg = arith.addi %v0, %v1 : i32
-        %S0 = tile.load %s_in[%seq, %vh, %vg, %c0] : !sv to !state
-        tile.if profile { tile.stamp %clocks at 0 : !clk }
-        %S_end = scf.for %c = %c0 to %n step %c1 iter_args(%S = %S0) -> (!state) : i32 {
+        tile.if profile {
+          tile.stamp global %clocks at 0 : !clk
+          tile.stamp %clocks at 1 : !clk
+        }
+        %inside = tile.if states ge 2 -> (i32) {                    // hops are made for 64 rows, by one copy
+          %block = tile.value V / split : i32
+          %x = arith.remsi %v0, %block : i32
+          tile.yield %x : i32
+        } else { tile.yield %c0 : i32 }
+        %other = arith.cmpi ne, %inside, %v1 : i32
+        %jumps = arith.cmpi sgt, %hops, %c0 : i32
+        %idle = arith.andi %jumps, %other : i1
+        %whole = arith.addi %v0, %v1 : i32
+        %vg = arith.select %jumps, %v0, %whole : i32                // first row in the head
+        %place = arith.divsi %vg, %rows : i32
+        %slot = arith.cmpi sge, %from, %c0 : i32
+        %at_rest = arith.select %idle, %zeros, %from : i32
+        %given = arith.cmpi eq, %at_rest, %caller : i32
+        %stored = arith.cmpi sge, %at_rest, %c0 : i32
+        %S0 = scf.if %given -> (!state) {
+          %x = tile.load %s_in[%seq, %vh, %vg, %c0] : !sv to !state
+          scf.yield %x : !state
+        } else {
+          %y = scf.if %stored -> (!state) {
+            tile.await %flags[%from, %place] reaches %ready : !flag
+            %x = tile.load %slots[%from, %vg, %c0] : !slot to !state
+            scf.yield %x : !state
+          } else {
+            %one = arith.cmpi eq, %from, %identity : i32
+            %off = arith.select %one, %vg, %nothing : i32
+            %x = tile.diagonal %off : !state
+            scf.yield %x : !state
+          }
+          scf.yield %y : !state
+        }
+        tile.if profile { tile.stamp %clocks at 2 : !clk }
+
+        // Hops: S M in the form of rows, with both operands in two terms, onto N. The result takes N's place.
+        %S1 = tile.if moves -> (!state) {
+          %x = scf.for %i = %c0 to %hops step %c1 iter_args(%S = %S0) -> (!state) : i32 {
+            %Sh = tile.convert %S : !state to !stateh
+            %Sw = tile.convert %Sh : !stateh to !state
+            %rest = tile.sub %S, %Sw : !state, !state
+            %Sl = tile.convert %rest : !state to !stateh
+            %to_n = arith.addi %segment, %i : i32
+            %works = arith.cmpi eq, %inside, %v1 : i32
+            %hi0, %lo0 = tile.get %kq : !kq
+            %N0 = scf.if %works -> (!state) {
+              %N = tile.load %slots[%to_n, %vg, %c0] : !slot to !state
+              scf.yield %N : !state
+            } else {
+              %N = tile.fill 0.0 : !state
+              scf.yield %N : !state
+            }
+            %a0 = tile.columns %Sh from 0 : !stateh to !acch
+            %b0 = tile.columns %Sl from 0 : !stateh to !acch
+            %N1 = scf.if %works -> (!state) {
+              %x_ = tile.mma %a0, %lo0 into %N0 : !acch, !kb into !state
+              %y_ = tile.mma %b0, %hi0 into %x_ : !acch, !kb into !tile.pending<!state>
+              %z_ = tile.mma %a0, %hi0 into %y_ : !acch, !kb into !tile.pending<!state>
+              %z = tile.wait %z_ : !tile.pending<!state>
+              scf.yield %z : !state
+            } else { scf.yield %N0 : !state }
+            tile.release %kq : !kq
+            %none0 = tile.get %v : !v
+            tile.release %v : !v
+            %N2 = tile.if parts ge 2 -> (!state) {
+              %a1 = tile.columns %Sh from 64 : !stateh to !acch
+              %b1 = tile.columns %Sl from 64 : !stateh to !acch
+              %hi1, %lo1 = tile.get %kq : !kq
+              %y = scf.if %works -> (!state) {
+                %x_ = tile.mma %a1, %lo1 into %N1 : !acch, !kb into !state
+                %y_ = tile.mma %b1, %hi1 into %x_ : !acch, !kb into !tile.pending<!state>
+                %z_ = tile.mma %a1, %hi1 into %y_ : !acch, !kb into !tile.pending<!state>
+                %z = tile.wait %z_ : !tile.pending<!state>
+                scf.yield %z : !state
+              } else { scf.yield %N1 : !state }
+              tile.release %kq : !kq
+              %none1 = tile.get %v : !v
+              tile.release %v : !v
+              tile.yield %y : !state
+            } else { tile.yield %N1 : !state }
+            scf.if %works {
+              tile.store %N2 to %slots[%to_n, %vg, %c0] : !state to !slot
+              tile.signal %flags[%to_n, %place] : !flag
+            }
+            scf.yield %N2 : !state
+          }
+          %pieces = arith.muli %hops, %parts : i32
+          %rounds = arith.ceildivsi %pieces, %copies : i32
+          %turns = arith.muli %rounds, %copies : i32
+          scf.for %i = %pieces to %turns step %c1 : i32 {
+            %hi_, %lo_ = tile.get %kq : !kq
+            tile.release %kq : !kq
+            %none_ = tile.get %v : !v
+            tile.release %v : !v
+          }
+          tile.yield %x : !state
+        } else { tile.yield %S0 : !state }
+
+        // Chunks for the state alone.
+        %S2 = scf.for %c = %c0 to %warm step %c1 iter_args(%S = %S1) -> (!state) : i32 {
+          %Sh = tile.convert %S : !state to !stateh
+          %kt, %qt = tile.get %kq : !kq
+          %ks_ = tile.mma %Sh, trans %kt : !stateh, !kb
+          %at, %bt, %sgt, %iat, %lt, %betat = tile.get %gates : !gates
+          %vt = tile.get %v : !v
+          %ks = tile.wait %ks_ : !tile.pending<!acc>
+          %vbox = tile.sub_tile %vt[%c0, %v1] : !vb to !vh
+          %Vh = tile.read trans %vbox : !vh
+          %Wh, %tt = tile.if l2norm -> (!wh, !tb) {
+            %y = tile.get %t : !t
+            %x = tile.call @right_side(%ks, %Vh, %at, %betat) : (!acc, !acch, !rowb, !rowb) -> !wh
+            tile.release %v : !v
+            tile.yield %x, %y : !wh, !tb
+          } else {
+            %x = tile.call @right_side(%ks, %Vh, %at, %bt) : (!acc, !acch, !rowb, !rowb) -> !wh
+            tile.release %v : !v
+            %y = tile.get %t : !t
+            tile.yield %x, %y : !wh, !tb
+          }
+          %u_ = tile.mma %Wh, trans %tt lower : !wh, !tb
+          %b_now = tile.read %bt : !rowb
+          %gamC = tile.last %b_now : !row
+          %Sd = tile.mul %S, %gamC : !state, !one
+          %U = tile.wait %u_ : !tile.pending<!acc>
+          tile.release %t : !t
+          %Uh = tile.convert %U : !acc to !acch
+          %Ukh = tile.call @kept(%U, %Uh, %lt) : (!acc, !acch, !rowb) -> !acch
+          tile.release %gates : !gates
+          %s_ = tile.mma %Ukh, %kt into %Sd : !acch, !kb into !state
+          tile.release %kq : !kq
+          %pt = tile.get %p : !p
+          tile.release %p : !p
+          %Sn = tile.wait %s_ : !tile.pending<!state>
+          scf.yield %Sn : !state
+        }
+
+        %S_end = scf.for %c = %warm to %n step %c1 iter_args(%S = %S2) -> (!state) : i32 {
           %here = tile.chunk %span[%c]
           %Sh = tile.convert %S : !state to !stateh
           // K S, then Q S, one copy at a time; O of the chunk before leaves its registers in between.
@@ -351,11 +563,8 @@ tile.template @forward {
             tile.yield %x_, %y_ : !tile.pending<!acc>, !tile.pending<!acc>
           }
 
-          // Meanwhile decay the state. Both products are waited for: V and W need the registers that hold S's operand.
+          // Both products are waited for: V and W need the registers that hold S's operand.
           %at, %bt, %sgt, %iat, %lt, %betat = tile.get %gates : !gates
-          %b_now = tile.read %bt : !rowb
-          %gamC = tile.last %b_now : !row                           // a is 1 there
-          %Sd = tile.mul %S, %gamC : !state, !one
           %vt = tile.get %v : !v
           %ks = tile.wait %ks_ : !tile.pending<!acc>
           %qs = tile.wait %qs_ : !tile.pending<!acc>
@@ -375,6 +584,9 @@ tile.template @forward {
             tile.yield %x, %y : !wh, !tb
           }
           %u_ = tile.mma %Wh, trans %tt lower : !wh, !tb
+          %b_now = tile.read %bt : !rowb
+          %gamC = tile.last %b_now : !row                           // a is 1 there
+          %Sd = tile.mul %S, %gamC : !state, !one                   // earlier, its registers are not free
           %sg = tile.read %sgt : !rowb
           %O0 = tile.mul %qs, %sg : !acc, !row
           %U = tile.wait %u_ : !tile.pending<!acc>
@@ -382,13 +594,7 @@ tile.template @forward {
 
           // U goes into the state first: that is what the next chunk waits for. P comes later than T.
           %Uh = tile.convert %U : !acc to !acch
-          %Ukh = tile.if near -> (!acch) {                          // what a near floor left out still counts in S'
-            %left = tile.read %lt : !rowb
-            %e = tile.exp2 %left : !row
-            %Uk = tile.mul %U, %e : !acc, !row
-            %x = tile.convert %Uk : !acc to !acch
-            tile.yield %x : !acch
-          } else { tile.yield %Uh : !acch }
+          %Ukh = tile.call @kept(%U, %Uh, %lt) : (!acc, !acch, !rowb) -> !acch
           tile.release %gates : !gates
           %s_ = tile.mma %Ukh, %kt into %Sd : !acch, !kb into !state
           tile.release %kq : !kq
@@ -403,17 +609,73 @@ tile.template @forward {
           }
           tile.defer "store" {                                      // rows past a sequence's end are not written
             %os = tile.get %out : !out
-            tile.copy_out %os to %o_out[%vh, %vg] at %here : !vh to !vv
+            tile.copy_out %os to %o_out[%vh, %whole] at %here : !vh to !vv
             tile.release %out : !out
           }
-          %S1 = tile.wait %s_ : !tile.pending<!state>
-          scf.yield %S1 : !state
+          %Sn = tile.wait %s_ : !tile.pending<!state>
+          scf.yield %Sn : !state
         }
         tile.if profile {
-          tile.stamp %clocks at 1 : !clk
-          tile.record %n to %clocks at 2 : !clk
+          tile.stamp %clocks at 3 : !clk
+          tile.record %n to %clocks at 5 : !clk
+          %c16 = tile.value 65536 : i32
+          %hops_high = arith.muli %hops, %c16 : i32
+          %kind = arith.addi %hops_high, %warm : i32
+          tile.record %kind to %clocks at 6 : !clk
         }
-        tile.store %S_end to %s_out[%seq, %vh, %vg, %c0] : !state to !sv
+        %ends = arith.cmpi eq, %to, %caller : i32
+        %keeps = arith.cmpi sge, %to, %c0 : i32
+        scf.if %ends {
+          tile.store %S_end to %s_out[%seq, %vh, %vg, %c0] : !state to !sv
+        } else {
+          scf.if %keeps {
+            %is_m = arith.cmpi sge, %to, %matrix : i32
+            scf.if %is_m {
+              tile.if moves {
+                %m = arith.subi %to, %matrix : i32
+                %base = arith.muli %m, %rows_m : i32
+                %row = arith.addi %base, %vg : i32
+                %rows_out = tile.rows %row
+                %S_m = tile.prime %S_end : !state                   // else converted in the loop, too
+                %Mh = tile.convert %S_m : !state to !stateh
+                %Mw = tile.convert %Mh : !stateh to !state
+                %rest = tile.sub %S_m, %Mw : !state, !state
+                %h0 = tile.columns %S_m from 0 : !state to !part
+                tile.put %out as (%h0t) : !out { tile.write %h0 to %h0t : !part to !vh }
+                %h0s = tile.get %out : !out
+                tile.copy_out %h0s to %m_hi[] at %rows_out : !vh to !mat
+                tile.release %out : !out
+                %l0 = tile.columns %rest from 0 : !state to !part
+                tile.put %out as (%l0t) : !out { tile.write %l0 to %l0t : !part to !vh }
+                %l0s = tile.get %out : !out
+                tile.copy_out %l0s to %m_lo[] at %rows_out : !vh to !mat
+                tile.release %out : !out
+                tile.if parts ge 2 {
+                  %c64 = tile.value 64 : i32
+                  %h1 = tile.columns %S_m from 64 : !state to !part
+                  tile.put %out as (%h1t) : !out { tile.write %h1 to %h1t : !part to !vh }
+                  %h1s = tile.get %out : !out
+                  tile.copy_out %h1s to %m_hi[%c64] at %rows_out : !vh to !mat
+                  tile.release %out : !out
+                  %l1 = tile.columns %rest from 64 : !state to !part
+                  tile.put %out as (%l1t) : !out { tile.write %l1 to %l1t : !part to !vh }
+                  %l1s = tile.get %out : !out
+                  tile.copy_out %l1s to %m_lo[%c64] at %rows_out : !vh to !mat
+                  tile.release %out : !out
+                }
+                %flag = arith.addi %place, %c4 : i32
+                tile.signal bulk %flags[%m, %flag] : !flag
+              }
+            } else {
+              tile.store %S_end to %slots[%to, %vg, %c0] : !state to !slot
+              tile.signal %flags[%to, %place] : !flag
+            }
+          }
+        }
+        tile.if profile {
+          tile.stamp %clocks at 4 : !clk
+          tile.stamp global %clocks at 7 : !clk
+        }
       }
     }
   }

@@ -267,8 +267,8 @@ __device__ void makePlan(const Call &call, const Most &lengths, Int longest, flo
   } while (!fits(call, listed) && --count);
   if (!count || !tiles.all) // no place for the plan, as offsets that overlap may bring about: nothing is cut
     return writeHeader(call, Header{Natural});
-  const Int slots = listed.middle + listed.slots, rows = slots + listed.middle;
-  static_assert(flagRows == 4);
+  const Int slots = listed.middle + listed.slots, rows = slots * flagWords / 4;
+  static_assert(flagWords % 4 == 0);
 #pragma unroll 1
   for (Int i = threadIdx.x; i < rows; i += threads)
     call.place<uint4>(call.at.flags)[i] = {};

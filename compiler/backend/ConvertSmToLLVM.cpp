@@ -28,8 +28,8 @@ public:
   // structure
   Values lower(SharedBaseOp op);
   Values lower(ThreadOp) { return special("tid.x"); }
-  Values lower(BlockOp) { return special("ctaid.x"); }
-  Values lower(BlocksOp) { return special("nctaid.x"); }
+  Values lower(BlockOp) { return read("mov.u32 ", b.getI32Type(), "%ctaid.x", Effect::Order); }
+  Values lower(BlocksOp) { return read("mov.u32 ", b.getI32Type(), "%nctaid.x", Effect::Order); }
   Values lower(WarpOp op);
   Values lower(LaneOp) { return read("mov.u32 ", b.getI32Type(), "%laneid", Effect::Order); }
   Values lower(OpaqueOp op);
@@ -50,6 +50,14 @@ public:
   }
   Values lower(WarpSyncOp) { return issue("bar.warp.sync -1;"); }
   Values lower(FenceAsyncOp) { return issue("fence.proxy.async.shared::cta;"); }
+
+  // between blocks
+  Values lower(FlagLoadOp op);
+  Values lower(FlagWaitOp op);
+  Values lower(FlagRaiseOp op);
+  Values lower(AtomicAddOp op);
+  Values lower(AtomicCasOp op);
+  Values lower(FenceAsyncGlobalOp) { return issue("fence.proxy.async.global;"); }
 
   // bulk copies
   Values lower(BulkLoadOp op);
@@ -184,6 +192,43 @@ Values Lowering::lower(MbarrierWaitOp op) {
                 Effect::Memory);
 }
 
+//===-- between blocks ----------------------------------------------------------===//
+Values Lowering::lower(FlagLoadOp op) {
+  Asm a = assembly();
+  std::string value = a.out(op.getType(), /*early=*/true), guard = a.in(op.getPred());
+  return a.emit("mov.b32 " + value + ", 0;\n@" + guard + " ld.acquire.gpu.global.u32 " + value + ", [" +
+                    a.in(op.getAddress()) + "];",
+                Effect::Memory);
+}
+
+Values Lowering::lower(FlagWaitOp op) {
+  Asm a = assembly();
+  std::string address = a.in(op.getAddress()), count = a.in(op.getCount());
+  return a.emit("{\n.reg .pred more;\n.reg .b32 now;\nflag_${:uid}:\nld.acquire.gpu.global.u32 now, [" + address +
+                    "];\nsetp.lt.u32 more, now, " + count + ";\n@more bra flag_${:uid};\n}",
+                Effect::Memory);
+}
+
+Values Lowering::lower(FlagRaiseOp op) {
+  Asm a = assembly();
+  return a.emit("red.release.gpu.global.add.u32 [" + a.in(op.getAddress()) + "], 1;", Effect::Memory);
+}
+
+Values Lowering::lower(AtomicAddOp op) {
+  Asm a = assembly();
+  std::string old = a.out(op.getType()), address = a.in(op.getAddress());
+  return a.emit("atom.relaxed.gpu.global.add.u32 " + old + ", [" + address + "], " + a.in(op.getValue()) + ";",
+                Effect::Memory);
+}
+
+Values Lowering::lower(AtomicCasOp op) {
+  Asm a = assembly();
+  std::string old = a.out(op.getType()), address = a.in(op.getAddress()), expected = a.in(op.getExpected());
+  return a.emit("atom.relaxed.gpu.global.cas.b32 " + old + ", [" + address + "], " + expected + ", " +
+                    a.in(op.getDesired()) + ";",
+                Effect::Memory);
+}
+
 //===-- bulk copies -------------------------------------------------------------===//
 // The typed accessor insists on the type that the kernel's parameter had.
 template <typename Op> Value mapOf(Op op) { return op.getMapMutable().get(); }
@@ -200,10 +245,8 @@ Values Lowering::lower(BulkLoadOp op) {
 
 Values Lowering::lower(BulkPrefetchOp op) {
   Asm a = assembly();
-  std::string map = a.in(mapOf(op)), coords = a.ins(op.getCoords());
-  return a.emit("cp.async.bulk.prefetch.tensor." + Twine(op.getCoords().size()) + "d.L2.global [" + map + ", {" +
-                    coords + "}];",
-                Effect::Order);
+  std::string address = a.in(op.getAddress());
+  return a.emit("cp.async.bulk.prefetch.L2.global [" + address + "], " + a.in(op.getBytes()) + ";", Effect::Order);
 }
 
 Values Lowering::lower(BulkStoreOp op) {
@@ -409,7 +452,8 @@ void lowerBody(KernelOp kernel) {
     llvm::TypeSwitch<Operation *>(op)
         .Case<SharedBaseOp, ThreadOp, BlockOp, BlocksOp, WarpOp, LaneOp, OpaqueOp, ClockOp, TimerOp, UndefOp,
               MaxRegistersOp, MbarrierInitOp, FenceMbarrierInitOp, MbarrierArriveOp, MbarrierExpectOp, MbarrierWaitOp,
-              BarSyncOp, BarArriveOp, WarpSyncOp, FenceAsyncOp, BulkLoadOp, BulkPrefetchOp, BulkStoreOp, BulkCommitOp,
+              BarSyncOp, BarArriveOp, WarpSyncOp, FenceAsyncOp, FlagLoadOp, FlagWaitOp, FlagRaiseOp, AtomicAddOp,
+              AtomicCasOp, FenceAsyncGlobalOp, BulkLoadOp, BulkPrefetchOp, BulkStoreOp, BulkCommitOp,
               BulkWaitOp, WgmmaFenceOp, WgmmaOp, WgmmaCommitOp, WgmmaWaitOp, MmaOp, LdmatrixOp, StmatrixOp, MovmatrixOp,
               ShuffleOp, AnyOp, LoadSharedOp, StoreSharedOp, LoadGlobalOp, StoreGlobalOp, PackOp, UnpackOp, Ex2Op,
               RsqrtOp>(replace);

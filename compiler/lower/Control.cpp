@@ -30,80 +30,14 @@ void Lowering::writeRecord(int64_t word, ValueRange values) {
   forgetLane();
 }
 
-// Offset of a sequence on the token axis. One outside it is cut to it: nothing outside the caller's tensors is touched.
-Value Lowering::sequenceOffset(ValueRange work, Value index) {
-  Value cu = work[0], i = wide(index);
-  Value packed = cmp(arith::CmpIPredicate::ne, cu, i64(0));
-  auto load = [&](Type type, int64_t bytes, int64_t isWide) {
-    Value here = arith::AndIOp::create(b, loc, packed, eq(work[1], isWide));
-    return ::sm::LoadGlobalOp::create(b, loc, TypeRange{type}, add(cu, mul(i, bytes)), here, false).getResult(0);
-  };
-  Value given = arith::AddIOp::create(b, loc, wide(load(b.getI32Type(), 4, 0)), load(b.getI64Type(), 8, 1));
-  Value v = arith::MaxSIOp::create(b, loc, select(packed, given, mul(i, wide(work[3]))), i64(0));
-  return arith::TruncIOp::create(b, loc, b.getI32Type(), Value(arith::MinSIOp::create(b, loc, v, wide(work[4]))));
-}
-
-// Items: sequence by sequence, all v-heads of one, all V blocks of a head. Blocks take them in strides of the grid. The
-// item lies in a record of the warp's: a role with few registers reads what it needs when it needs it.
-LogicalResult Lowering::lowerForeach(ForeachOp op) {
-  auto items = cast<ItemsType>(op.getItems().getType());
-  int64_t split = intOf(items.getSplit()), columns = intOf(items.getColumns());
-  writeRecord(6, {copyIndex(), ::sm::BlockOp::create(b, loc, b.getI32Type())});
-  SmallVector<Value *> carried = movedIn(op);
-  SmallVector<Value> inits = load(carried);
-  auto loop = scf::WhileOp::create(b, loc, ValueRange(inits).getTypes(), inits);
-  OpBuilder::InsertionGuard guard(b);
-  // Read afresh: what LLVM computes from parameters in front of the loop stays in registers around it.
-  auto parameters = [&] {
-    SmallVector<Value> w;
-    for (Value v : work.at(op.getItems()))
-      w.push_back(::sm::OpaqueOp::create(b, loc, v));
-    return w;
-  };
-  Block *before =
-      b.createBlock(&loop.getBefore(), {}, ValueRange(inits).getTypes(), SmallVector<Location>(inits.size(), loc));
-  forgetLane();
-  SmallVector<Value> w = parameters();
-  Value more = cmp(arith::CmpIPredicate::slt, field(7), mul(mul(w[2], w[5]), split));
-  scf::ConditionOp::create(b, loc, more, before->getArguments());
-
-  Block *body =
-      b.createBlock(&loop.getAfter(), {}, ValueRange(inits).getTypes(), SmallVector<Location>(inits.size(), loc));
-  forgetLane();
-  store(carried, body->getArguments());
-  w = parameters();
-  Value item = field(7), perSequence = mul(w[5], split);
-  Value sequence = arith::DivUIOp::create(b, loc, item, perSequence);
-  Value rest = arith::RemUIOp::create(b, loc, item, perSequence);
-  Value head = split == 1 ? rest : Value(arith::DivUIOp::create(b, loc, rest, i32(split)));
-  Value part = split == 1 ? i32(0) : Value(arith::RemUIOp::create(b, loc, rest, i32(split)));
-  Value begin = sequenceOffset(w, sequence);
-  Value end = arith::MaxSIOp::create(b, loc, sequenceOffset(w, add(sequence, 1)), begin);
-  writeRecord(0, {begin, end, sequence, Value(arith::DivUIOp::create(b, loc, head, w[6])), head, mul(part, columns)});
-  for (int64_t i = 1; i < 5; ++i)
-    fields[op.getBody().getArgument(i)] = i + 1;
-  if (failed(lowerBlock(op.getBody().front())))
-    return failure();
-  Value next = field(6);
-  if (auto shares = op.getBody().getOps<ShareOp>(); !shares.empty()) {
-    next = sub(next, Value(arith::RemUIOp::create(b, loc, scalar((*shares.begin()).getCount()), i32(copies))));
-    next = select(cmp(arith::CmpIPredicate::slt, next, i32(0)), add(next, copies), next);
-  }
-  Value blocks = ::sm::BlocksOp::create(b, loc, b.getI32Type());
-  writeRecord(6, {next, add(field(7), blocks)});
-  scf::YieldOp::create(b, loc, load(carried));
-  store(carried, loop.getResults());
-  forgetLane();
-  return success();
-}
-
+// Counted up to 0: the bound, which is read afresh where the variable itself is asked for, needs no register.
 LogicalResult Lowering::lowerFor(scf::ForOp op) {
   SmallVector<Value *> moved = movedIn(op);
   SmallVector<Value> inits = flat(op.getInits());
   unsigned own = inits.size();
   llvm::append_range(inits, load(moved));
-  auto loop =
-      scf::ForOp::create(b, loc, scalar(op.getLowerBound()), scalar(op.getUpperBound()), scalar(op.getStep()), inits);
+  auto loop = scf::ForOp::create(b, loc, sub(scalar(op.getLowerBound()), scalar(op.getUpperBound())), i32(0),
+                                 scalar(op.getStep()), inits);
   OpBuilder::InsertionGuard guard(b);
   if (!loop.getBody()->empty())
     loop.getBody()->back().erase();
@@ -113,6 +47,10 @@ LogicalResult Lowering::lowerFor(scf::ForOp op) {
   ValueRange args = loop.getRegionIterArgs();
   bind(op.getRegionIterArgs(), args.take_front(own));
   store(moved, args.drop_front(own));
+  // ptxas takes what a loop of unknown length has counted for different in each lane: descriptors that are computed from
+  // it would have to cross to uniform registers one by one.
+  for (Value *place : moved)
+    *place = ::sm::ShuffleOp::create(b, loc, ::sm::ShuffleMode::Idx, *place, i32(0));
   if (failed(lowerBlock(*op.getBody())))
     return failure();
   SmallVector<Value> yields = flat(op.getYieldedValues());
@@ -241,7 +179,7 @@ LogicalResult Lowering::lowerTurn(TurnOp op) {
 // Copies take iterations by turns, counted through all items: copy i the numbers = i modulo their number. The record
 // says with which iteration of the item in work this copy begins.
 LogicalResult Lowering::lowerShare(ShareOp op) {
-  fields[op.getFirst()] = 6;
+  fields[op.getFirst()] = FirstShared;
   regs[op.getStep()] = {i32(copies)};
   return success();
 }

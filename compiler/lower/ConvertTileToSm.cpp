@@ -67,6 +67,10 @@ Value Lowering::copyIndex() {
   return copies == 1 ? i32(0) : Value(arith::DivUIOp::create(b, loc, add(warpInBlock(), -firstWarp(role)), i32(warps)));
 }
 Value Lowering::field(int64_t i) {
+  if (i >= recordBytes / 4) {
+    Value at = add(itemSlot(field(ItemNumber)), 4 * i - recordBytes);
+    return ::sm::LoadSharedOp::create(b, loc, TypeRange{b.getI32Type()}, at).getResult(0);
+  }
   int64_t records = kernel->getAttrOfType<IntegerAttr>("records").getInt();
   Value at = add(add(sharedBase(), records + 4 * i), mul(warpInBlock(), recordBytes));
   return ::sm::LoadSharedOp::create(b, loc, TypeRange{b.getI32Type()}, at).getResult(0);
@@ -82,9 +86,12 @@ Value Lowering::computeScalar(Value v) {
   if (auto it = regs.find(v); it != regs.end()) {
     // A loop's variable is opaque: LLVM would keep what is computed from it in variables of their own.
     // So is an option of the launch: what it decides would stay in a predicate.
+    Value now = it->second[0];
     Operation *owner = isa<BlockArgument>(v) ? v.getParentBlock()->getParentOp() : nullptr;
-    bool variable = isa_and_nonnull<scf::ForOp>(owner) || (isa_and_nonnull<KernelOp>(owner) && v.getType().isInteger());
-    return variable ? Value(::sm::OpaqueOp::create(b, loc, it->second[0])) : it->second[0];
+    auto loop = dyn_cast_or_null<scf::ForOp>(owner);
+    if (loop || (isa_and_nonnull<KernelOp>(owner) && v.getType().isInteger()))
+      now = ::sm::OpaqueOp::create(b, loc, now);
+    return loop && loop.getInductionVar() == v ? add(now, scalar(loop.getUpperBound())) : now;
   }
   if (auto it = fields.find(v); it != fields.end())
     return field(it->second);
@@ -92,7 +99,7 @@ Value Lowering::computeScalar(Value v) {
   if (!op)
     return copyIndex(); // the role's argument
   if (isa<ChunksOp>(op)) {
-    Value tokens = sub(field(1), field(0));
+    Value tokens = sub(field(End), field(Begin));
     return arith::DivUIOp::create(b, loc, add(tokens, chunk - 1), i32(chunk));
   }
   IRMapping map;
@@ -103,9 +110,11 @@ Value Lowering::computeScalar(Value v) {
 std::pair<Value, Value> Lowering::rowsOf(Value v) {
   if (auto it = rowsNow.find(v); it != rowsNow.end())
     return it->second;
+  if (auto rows = v.getDefiningOp<RowsOp>())
+    return rowsNow[v] = {scalar(rows.getFirst()), i32(chunk)};
   auto op = v.getDefiningOp<ChunkOp>();
-  Value first = add(field(0), mul(op ? scalar(op.getIndex()) : scalar(v), chunk));
-  Value valid = arith::MinSIOp::create(b, loc, sub(field(1), first), i32(chunk));
+  Value first = add(field(Begin), mul(op ? scalar(op.getIndex()) : scalar(v), chunk));
+  Value valid = arith::MinSIOp::create(b, loc, sub(field(End), first), i32(chunk));
   return rowsNow[v] = {first, Value(arith::MaxSIOp::create(b, loc, valid, i32(0)))};
 }
 
@@ -132,6 +141,8 @@ void Lowering::declareArguments(SmallVector<NamedAttribute> &attrs) {
       fields.push_back(param(longWord, "batch", "cu_seqlens"));
       for (StringRef field : {"cu_wide", "sequences", "length", "tokens", "heads", "ratio"})
         fields.push_back(param(word, "batch", field));
+      if (llvm::any_of(arg.getUsers(), [](Operation *op) { return isa<ForeachOp>(op) && cast<ForeachOp>(op).hasPieces(); }))
+        fields.push_back(param(longWord, "batch", "plan"));
     } else if (auto type = dyn_cast<ViewType>(arg.getType())) {
       if (arg.use_empty())
         continue;
@@ -156,9 +167,15 @@ void Lowering::declareArguments(SmallVector<NamedAttribute> &attrs) {
       if (!direct)
         continue;
       view.pointer = param(longWord, "pointer", name);
-      for (int64_t axis = 0; axis < rank; ++axis)
-        if (axis != intOf(type.getUnit()))
-          view.strides[axis] = param(longWord, "stride", name, {integer("axis", axis)});
+      bool contiguous = llvm::all_of(type.getDims().drop_front(), llvm::IsaPred<IntegerAttr>);
+      for (int64_t axis = 0; axis < rank; ++axis) {
+        if (axis == intOf(type.getUnit()))
+          continue;
+        int64_t stride = 1;
+        for (Attribute dim : contiguous ? type.getDims().drop_front(axis + 1) : ArrayRef<Attribute>())
+          stride *= intOf(dim);
+        view.strides[axis] = contiguous ? i64(stride) : param(longWord, "stride", name, {integer("axis", axis)});
+      }
       if (isa<AnyFloatType>(type.getElement()))
         view.element = param(word, "element", name);
     } else {
@@ -207,6 +224,14 @@ void Lowering::prologue() {
   kernel.walk([&](RingOp r) { rings.push_back(r); });
   auto get = [](Operation *op, StringRef name) { return op->getAttrOfType<IntegerAttr>(name).getInt(); };
   bool zeroed = false;
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(first.thenBlock()->getTerminator());
+    for (int64_t i = 0; i < itemSlots; ++i) {
+      ::sm::MbarrierInitOp::create(b, loc, itemBarrier(i32(i), true), 1);
+      ::sm::MbarrierInitOp::create(b, loc, itemBarrier(i32(i), false), threads / 32);
+    }
+  }
   for (RingOp r : rings) {
     int64_t depth = intOf(r.getDepth());
     if (r->hasAttr("full")) {
@@ -340,6 +365,9 @@ LogicalResult Lowering::lowerOp(Operation &op) {
       .Case([&](SubOp o) { return lowerSub(o), success(); })
       .Case([&](CopyInOp o) { return lowerCopyIn(o), success(); })
       .Case([&](CopyOutOp o) { return lowerCopyOut(o), success(); })
+      .Case([&](PrefetchOp o) { return lowerPrefetch(o), success(); })
+      .Case([&](AwaitOp o) { return lowerAwait(o), success(); })
+      .Case([&](SignalOp o) { return lowerSignal(o), success(); })
       .Case([&](LoadOp o) { return lowerLoad(o), success(); })
       .Case([&](StoreOp o) { return lowerStore(o), success(); })
       .Case([&](MmaOp o) { return lowerMma(o); })
@@ -358,9 +386,11 @@ LogicalResult Lowering::lowerOp(Operation &op) {
       .Case([&](CumsumOp o) { return lowerCumsum(o), success(); })
       .Case([&](LastOp o) { return lowerLast(o), success(); })
       .Case([&](ConvertOp o) { return lowerConvert(o), success(); })
+      .Case([&](ColumnsOp o) { return lowerColumns(o), success(); })
+      .Case([&](DiagonalOp o) { return lowerDiagonal(o), success(); })
       .Case<AddOp, SubFOp, MulOp, NegOp, Exp2Op, SigmoidOp, SoftplusOp, Log2Op, RsqrtOp, ScaleOp, AtLeastOp, FillOp,
             UndefOp>([&](auto o) { return lowerElementwise(*o); })
-      .Case<ChunksOp, ChunkOp>([](auto) { return success(); }) // computed where they are used
+      .Case<ChunksOp, ChunkOp, RowsOp>([](auto) { return success(); }) // computed where they are used
       .Default([&](Operation *o) -> LogicalResult {
         if (o->getDialect() && o->getDialect()->getNamespace() == "arith" && o->getNumRegions() == 0)
           return success();

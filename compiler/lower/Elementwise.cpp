@@ -146,3 +146,21 @@ void Lowering::lowerConvert(ConvertOp op) {
   }
   regs[op.getResult()] = out;
 }
+
+void Lowering::lowerColumns(ColumnsOp op) {
+  auto type = cast<FragType>(op.getType());
+  int64_t n = registersOf(type), first = int64_t(op.getFirst()) * n / type.dim(1);
+  SmallVector<Value> taken(ArrayRef(regs.at(op.getValue())).slice(first, n));
+  regs[op.getResult()] = std::move(taken);
+}
+
+void Lowering::lowerDiagonal(DiagonalOp op) {
+  forgetLane();
+  Value l = lane();
+  // column = row + offset  <=>  8j + e - 8h = 16w + lane / 4 + offset - 2 (lane mod 4)
+  Value place = add(sub(shr(l, 2), shl(andi(l, 3), 1)), add(shl(warpInCopy(), 4), scalar(op.getOffset())));
+  SmallVector<Value> out;
+  for (int64_t r = 0; r < registersOf(op.getType()); ++r)
+    out.push_back(select(eq(place, r / 4 * 8 + r % 2 - r / 2 % 2 * 8), f32(1), f32(0)));
+  regs[op.getResult()] = out;
+}

@@ -10,10 +10,16 @@ SmallVector<Value> Lowering::coordinates(Value column, Value head, Value chunk) 
   return {column, head, sub(i32(this->chunk), valid), add(first, valid)};
 }
 
+// Of a copy; a matrix has no heads.
+std::pair<Value, Value> Lowering::headAndColumn(Value view, ValueRange index) {
+  bool heads = cast<ViewType>(view.getType()).getDims().size() == 3;
+  return {heads ? scalar(index[0]) : i32(0), index.size() > heads ? scalar(index.back()) : i32(0)};
+}
+
 void Lowering::lowerCopyIn(CopyInOp op) {
   auto type = cast<BufType>(op.getBuf().getType());
-  Value head = scalar(op.getIndex()[0]), barrier = slotBarrier(buffers.at(op.getBuf()).ring, "full");
-  Value column = op.getIndex().size() > 1 ? scalar(op.getIndex()[1]) : i32(0);
+  auto [head, column] = headAndColumn(op.getView(), op.getIndex());
+  Value barrier = slotBarrier(buffers.at(op.getBuf()).ring, "full");
   for (int64_t box = 0; box < boxes(type); ++box)
     ::sm::BulkLoadOp::create(b, loc, views.at(op.getView()).map,
                              coordinates(add(column, box * boxColumns), head, op.getChunk()),
@@ -26,7 +32,7 @@ void Lowering::lowerCopyOut(CopyOutOp op) {
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPoint(issuer.thenBlock()->getTerminator());
-    Value head = scalar(op.getIndex()[0]), column = op.getIndex().size() > 1 ? scalar(op.getIndex()[1]) : i32(0);
+    auto [head, column] = headAndColumn(op.getView(), op.getIndex());
     for (int64_t box = 0; box < boxes(type); ++box)
       ::sm::BulkStoreOp::create(b, loc, add(addressOf(op.getBuf()), box * boxBytes(type)), views.at(op.getView()).map,
                                 coordinates(add(column, box * boxColumns), head, op.getChunk()));
@@ -55,6 +61,8 @@ Value Lowering::elementAddress(Value view, ValueRange index, ArrayRef<Value> inn
 
 // Emits a body for fp32 elements and one for 16-bit elements of a view whose element type is known at run time.
 SmallVector<Value> Lowering::ifWide(Value view, TypeRange types, function_ref<SmallVector<Value>(bool)> body) {
+  if (!views.at(view).element)
+    return body(cast<ViewType>(view.getType()).getElement().isF32());
   // Opaque: the comparison would be hoisted and occupy a predicate for the whole kernel.
   Value element = ::sm::OpaqueOp::create(b, loc, views.at(view).element);
   auto branch = scf::IfOp::create(b, loc, types, eq(element, 0), true);
@@ -142,26 +150,27 @@ SmallVector<Value> Lowering::loadRow(LoadOp op) {
   });
 }
 
-// Visits a thread's registers of a matrix in global memory, columns 8j + 2q + e and rows + 8h, with the address of each
-// (with `pairs`: of each two). One running address: with 64 of them at once there are no registers left for the values.
+// Visits a thread's registers of a matrix in global memory, the last two axes of its view, columns 8j + 2q + e and rows
+// + 8h, with the address of each (with `pairs`: of each two). One running address: with 64 of them at once there are no registers left for the values.
 void Lowering::forEachAddress(Value view, ValueRange index, FragType type, int64_t bytes, bool pairs,
                               function_ref<void(int64_t r, Value at)> visit) {
   ViewRef &v = views.at(view);
   Value l = lane(), w = warpInCopy();
-  Value row = add(add(index[2], shl(w, 4)), shr(l, 2)), column = add(index[3], shl(andi(l, 3), 1));
-  Value at = elementAddress(view, index.take_front(2), {row, column}, bytes);
+  unsigned rows = index.size() - 2, columns = rows + 1;
+  Value row = add(add(index[rows], shl(w, 4)), shr(l, 2)), column = add(index[columns], shl(andi(l, 3), 1));
+  Value at = elementAddress(view, index.take_front(rows), {row, column}, bytes);
   auto step = [&](unsigned axis, int64_t n) {
     return v.strides[axis] ? mul(v.strides[axis], n * bytes) : i64(n * bytes);
   };
   for (int64_t j = 0; j < type.dim(1) / 8; ++j) {
     if (j)
-      at = ::sm::OpaqueOp::create(b, loc, add(at, step(3, 8)));
+      at = ::sm::OpaqueOp::create(b, loc, add(at, step(columns, 8)));
     for (int64_t r = 4 * j; r < 4 * j + 4; r += pairs ? 2 : 1) {
       Value here = at;
       if (r / 2 % 2)
-        here = add(here, step(2, 8));
+        here = add(here, step(rows, 8));
       if (r % 2)
-        here = add(here, step(3, 1));
+        here = add(here, step(columns, 1));
       visit(r, here);
     }
   }
@@ -194,6 +203,12 @@ void Lowering::lowerStore(StoreOp op) {
   ViewRef &view = views.at(op.getView());
   SmallVector<Value> v = regs.at(op.getFrag());
   bool pairs = !view.strides.back();
+  if (!type.getElement().isF32()) { // a register is a pair already
+    forEachAddress(op.getView(), flat(op.getIndex()), type, 2, true, [&](int64_t r, Value at) {
+      ::sm::StoreGlobalOp::create(b, loc, ValueRange{v[r / 2]}, at, yes(), false);
+    });
+    return;
+  }
   ifWide(op.getView(), {}, [&](bool full) {
     Value there = cmp(arith::CmpIPredicate::ne, view.pointer, i64(0));
     forEachAddress(op.getView(), flat(op.getIndex()), type, full ? 4 : 2, pairs, [&](int64_t r, Value at) {
@@ -210,7 +225,59 @@ void Lowering::lowerStore(StoreOp op) {
   });
 }
 
-// One thread of the role's first copy writes to the block's row of stamps.
+// By one thread, if there is a matrix.
+void Lowering::lowerPrefetch(PrefetchOp op) {
+  auto type = cast<ViewType>(op.getView().getType());
+  ViewRef &view = views.at(op.getView());
+  unsigned rank = type.getDims().size();
+  int64_t elements = intOf(type.getDims()[rank - 2]) * intOf(type.getDims()[rank - 1]);
+  Value there = cmp(arith::CmpIPredicate::ne, view.pointer, i64(0));
+  auto branch = scf::IfOp::create(b, loc, Value(arith::AndIOp::create(b, loc, isLane0(), there)), false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(branch.thenBlock()->getTerminator());
+  forgetLane();
+  Value bytes = select(eq(view.element, 0), i32(4), i32(2)), offset = i64(0);
+  for (auto [axis, i] : llvm::enumerate(flat(op.getIndex())))
+    offset = add(offset, mul(wide(i), view.strides[axis]));
+  ::sm::BulkPrefetchOp::create(b, loc, add(view.pointer, mul(offset, wide(bytes))), mul(bytes, elements));
+  forgetLane();
+}
+
+// One thread spins, the others wait for it. It is also the one that issues bulk copies, in tile.one_warp.
+void Lowering::lowerAwait(AwaitOp op) {
+  bool alone = op->getParentOfType<OneWarpOp>() != nullptr;
+  forgetLane();
+  Value at = elementAddress(op.getFlags(), flat(op.getIndex()), {}, 4), count = scalar(op.getCount());
+  auto first = scf::IfOp::create(b, loc, alone ? isLane0() : isFirstThread(), false);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(first.thenBlock()->getTerminator());
+    ::sm::FlagWaitOp::create(b, loc, at, count);
+    if (alone)
+      ::sm::FenceAsyncGlobalOp::create(b, loc);
+  }
+  alone ? void(::sm::WarpSyncOp::create(b, loc)) : roleSync();
+  forgetLane();
+}
+
+void Lowering::lowerSignal(SignalOp op) {
+  if (!op.getBulk())
+    roleSync();
+  Value at = elementAddress(op.getFlags(), flat(op.getIndex()), {}, 4);
+  // Not by the warp that next waits for others: it takes a while until all that was stored is seen.
+  Value last = arith::AndIOp::create(b, loc, eq(warpInCopy(), warps - 1), isLane0());
+  auto first = scf::IfOp::create(b, loc, op.getBulk() ? isFirstThread() : last, false);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(first.thenBlock()->getTerminator());
+    if (op.getBulk()) // which this thread has issued
+      ::sm::BulkWaitOp::create(b, loc, 0, false);
+    ::sm::FlagRaiseOp::create(b, loc, at);
+  }
+  forgetLane();
+}
+
+// One thread of the role's first copy writes to the item's row of stamps.
 void Lowering::lowerStamp(Operation &op) {
   Value view = op.getOperand(isa<StampOp>(op) ? 0 : 1);
   int64_t slot = isa<StampOp>(op) ? cast<StampOp>(op).getSlot() : cast<RecordOp>(op).getSlot();
@@ -218,7 +285,8 @@ void Lowering::lowerStamp(Operation &op) {
   forgetLane();
   Value mine = arith::AndIOp::create(b, loc, isFirstThread(), eq(copyIndex(), 0));
   Value block = ::sm::BlockOp::create(b, loc, b.getI32Type());
-  Value row = add(v.pointer, mul(mul(wide(block), v.strides[0]), 8));
+  Value item = arith::MinSIOp::create(b, loc, field(ItemNumber), i32(StampOp::rows - 1));
+  Value row = add(v.pointer, mul(mul(wide(add(mul(block, StampOp::rows), item)), v.strides[0]), 8));
   auto put = [&](Value value, int64_t column) {
     ::sm::StoreGlobalOp::create(b, loc, ValueRange{value}, add(row, 8 * column), mine, false);
   };
@@ -226,6 +294,5 @@ void Lowering::lowerStamp(Operation &op) {
     put(wide(scalar(record.getValue())), slot);
     return;
   }
-  put(::sm::ClockOp::create(b, loc), slot);
-  put(::sm::TimerOp::create(b, loc), slot + 3);
+  cast<StampOp>(op).getGlobal() ? put(::sm::TimerOp::create(b, loc), slot) : put(::sm::ClockOp::create(b, loc), slot);
 }

@@ -27,11 +27,13 @@ struct ViewRef {
   SmallVector<Value> strides;  // by axis; null for the unit axis
 };
 
-// Position in rings that a role moves in step: slot index and the parity of its current use.
+// Position in rings that a role moves in step, through two rounds: index of the slot, and the parity of its use, in one
+// register around loops. Where a step goes once around, the parity alone.
 struct Track {
   int64_t depth, step;
-  DenseMap<Block *, Operation *> last; // in each block that moves the rings, the op behind which the position advances
-  Value stage, parity;
+  DenseMap<Block *, SmallVector<Operation *>> ends; // in each block that moves the rings, the ops behind which the position advances
+  Value position;
+  bool wholeRounds() const { return step > 1 && step % depth == 0; }
 };
 
 // Where a buffer lies: in a slot of a ring, and there at a column. Its address is computed where it is used.
@@ -47,8 +49,8 @@ struct Held {
 };
 
 struct InFlight {
-  Value product; // the tile.mma's result
-  Value operand; // A, where it is a fragment
+  Value product;               // the tile.mma's result
+  SmallVector<Value> operands; // A, where it is a fragment
 };
 
 class Lowering {
@@ -66,6 +68,14 @@ private:
   LogicalResult lowerRoles();
   // Control.cpp: loops, branches, regions
   void writeRecord(int64_t word, ValueRange values);
+  Value itemSlot(Value number);
+  Value itemBarrier(Value number, bool full);
+  SmallVector<Value> parameters(Value items);
+  Value takeItem(ForeachOp op);
+  void drawItem(ForeachOp op, Value number);
+  void writeTile(ForeachOp op, ValueRange work, Value slot, Value number);
+  void writeDrawn(Value plan, Value slot);
+  Value ready(Value plan, Value item);
   Value sequenceOffset(ValueRange work, Value index);
   LogicalResult lowerForeach(ForeachOp op);
   LogicalResult lowerFor(mlir::scf::ForOp op);
@@ -78,10 +88,12 @@ private:
   void branchOnCopy(llvm::function_ref<void(int64_t copy)> body);
   // Rings.cpp
   void findTracks(RoleOp role);
+  void findEnds(Track &track, llvm::ArrayRef<Operation *> ops);
   void startTracks();
   void advance(Operation *op);
   SmallVector<Value *> movedIn(Operation *within);
   LogicalResult lowerPut(PutOp op);
+  void expectBytes(PutOp op, Value barrier);
   void lowerGet(GetOp op);
   void lowerRelease(ReleaseOp op);
   void bindSlot(Value ring, ValueRange bufs);
@@ -104,6 +116,10 @@ private:
   void lowerLoad(LoadOp op);
   void lowerStore(StoreOp op);
   void lowerStamp(Operation &op);
+  void lowerPrefetch(PrefetchOp op);
+  void lowerAwait(AwaitOp op);
+  void lowerSignal(SignalOp op);
+  std::pair<Value, Value> headAndColumn(Value view, ValueRange index);
   SmallVector<Value> coordinates(Value column, Value head, Value chunk);
   Value elementAddress(Value view, ValueRange index, llvm::ArrayRef<Value> inner, int64_t bytes);
   SmallVector<Value> loadRow(LoadOp op);
@@ -127,6 +143,8 @@ private:
   void lowerCumsum(CumsumOp op);
   void lowerLast(LastOp op);
   void lowerConvert(ConvertOp op);
+  void lowerColumns(ColumnsOp op);
+  void lowerDiagonal(DiagonalOp op);
   // Functions.cpp
   Value sigmoid(Value x);
   Value softplus(Value x);
@@ -189,13 +207,15 @@ private:
   Value warpInCopy();
   Value copyIndex();
   Value stageOf(Track *track);
+  Value parityOf(Track *track);
+  Value positionOf(Track *track);
   Value addressOf(Value buf);
-  Value field(int64_t i); // of the item in work, from this warp's record
+  Value field(int64_t i); // of the item in work
   Value isLane0() { return eq(lane(), 0); }
   Value isFirstThread() { return mlir::arith::AndIOp::create(b, loc, eq(warpInCopy(), 0), isLane0()); }
   void forgetLane() {
     laneNow = warpNow = baseNow = {};
-    stageNow.clear();
+    positionNow.clear();
     scalarNow.clear();
     rowsNow.clear();
   }
@@ -225,7 +245,7 @@ private:
   int64_t copies = 1, warps = 4;
   std::optional<int64_t> staticWarp; // inside per_warp
   Value laneNow, warpNow, baseNow;
-  DenseMap<Track *, Value> stageNow;
+  DenseMap<Track *, Value> positionNow;
   DenseMap<Value, Value> scalarNow;
   DenseMap<Value, std::pair<Value, Value>> rowsNow;
   std::vector<std::unique_ptr<Track>> tracks;
@@ -233,10 +253,10 @@ private:
   SmallVector<InFlight> inFlight;
   // What the template's values have become.
   DenseMap<Value, SmallVector<Value>> regs; // loop variables, fragments, chunks (their index), products
-  DenseMap<Value, int64_t> fields;          // of the item: their place in the record
+  DenseMap<Value, int64_t> fields;          // of the item: their word in the record, or behind it in the item's slot
   DenseMap<Value, BufferRef> buffers;
   DenseMap<Value, ViewRef> views;
-  DenseMap<Value, SmallVector<Value>> work; // items: cu_seqlens, cu_wide, sequences, length, tokens, heads, ratio
+  DenseMap<Value, SmallVector<Value>> work; // items: cu_seqlens, cu_wide, sequences, length, tokens, heads, ratio, plan
   DenseMap<Value, Value> alias;             // products that left a turn
   DenseMap<Value, Held> held;               // by ring
 };

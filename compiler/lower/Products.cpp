@@ -29,13 +29,17 @@ LogicalResult Lowering::lowerMma(MmaOp op) {
     return op.emitOpError("has no lowering for a transposed left operand in a buffer");
   SmallVector<Value> acc = op.getC() ? regs.at(canonical(op.getC())) : SmallVector<Value>();
   bool ownsAcc = op.getC() && isa<FragType>(op.getC().getType());
-  // R2: operands enter through the fence. What an older product still reads has entered already.
-  auto reads = [&](const InFlight &p) { return p.operand == op.getA(); };
-  bool enters = fromRegisters && llvm::none_of(inFlight, reads);
-  SmallVector<Value> through;
-  if (enters)
-    through = regs.at(op.getA());
-  size_t operands = through.size();
+  // R2: operands enter through the fence, those of a sum through that of its first product. What an older product still
+  // reads has entered already.
+  SmallVector<Value> operands;
+  for (MmaOp term = op; term; term = term.behind())
+    if (isa<FragType>(term.getA().getType()) && !llvm::is_contained(operands, term.getA()))
+      operands.push_back(term.getA());
+  SmallVector<Value> entering;
+  for (Value v : operands)
+    if (llvm::none_of(inFlight, [&](const InFlight &p) { return llvm::is_contained(p.operands, v); }))
+      entering.push_back(v);
+  SmallVector<Value> through = op.before() ? SmallVector<Value>() : flat(entering);
   if (ownsAcc)
     llvm::append_range(through, acc);
   Value descA, descB = descriptor(op.getB(), transB);
@@ -46,12 +50,16 @@ LogicalResult Lowering::lowerMma(MmaOp op) {
     descB = uniform(descB);
     descA = same ? descB : uniform(descriptor(op.getA(), false));
   }
-  auto fence = ::sm::WgmmaFenceOp::create(b, loc, ValueRange(through).getTypes(), through);
-  ValueRange fenced = fence.getResults();
-  if (enters)
-    regs[op.getA()] = llvm::to_vector_of<Value>(fenced.take_front(operands));
-  if (ownsAcc)
-    acc = llvm::to_vector_of<Value>(fenced.drop_front(operands));
+  if (!op.before()) {
+    ValueRange fenced = ::sm::WgmmaFenceOp::create(b, loc, ValueRange(through).getTypes(), through).getResults();
+    for (Value v : entering) {
+      SmallVector<Value> &r = regs[v];
+      r = llvm::to_vector_of<Value>(fenced.take_front(r.size()));
+      fenced = fenced.drop_front(r.size());
+    }
+    if (ownsAcc)
+      acc = llvm::to_vector_of<Value>(fenced);
+  }
 
   // B is zero above the diagonal: the first half of the columns needs the first half of the steps. Two shapes on one
   // accumulator would serialise (C7511), so an accumulator that another product began is not halved.
@@ -72,9 +80,14 @@ LogicalResult Lowering::lowerMma(MmaOp op) {
     }
     llvm::copy(partial, d.begin() + first / 2);
   }
-  ::sm::WgmmaCommitOp::create(b, loc);
   regs[op.getD()] = d;
-  inFlight.push_back({op.getD(), fromRegisters ? op.getA() : Value()});
+  if (op.behind())
+    return success();
+  ::sm::WgmmaCommitOp::create(b, loc);
+  for (MmaOp term = op.before(); term; term = term.before())
+    if (isa<FragType>(term.getA().getType()) && !llvm::is_contained(operands, term.getA()))
+      operands.push_back(term.getA());
+  inFlight.push_back({op.getD(), operands});
   forgetLane();
   return success();
 }
@@ -127,10 +140,12 @@ LogicalResult Lowering::lowerWait(WaitOp op) {
     if (i >= retired)
       break;
     tied.push_back(p.product);
-    bool readOn =
-        llvm::any_of(ArrayRef(inFlight).drop_front(retired), [&](const InFlight &q) { return q.operand == p.operand; });
-    if (p.operand && !readOn && !llvm::is_contained(tied, p.operand))
-      tied.push_back(p.operand);
+    for (Value operand : p.operands) {
+      bool readOn = llvm::any_of(ArrayRef(inFlight).drop_front(retired),
+                                 [&](const InFlight &q) { return llvm::is_contained(q.operands, operand); });
+      if (!readOn && !llvm::is_contained(tied, operand))
+        tied.push_back(operand);
+    }
   }
   llvm::append_range(tied, liveAcross(op));
   SmallVector<Value> values = flat(tied);

@@ -22,94 +22,124 @@ bool inShare(Operation *op) {
 }
 } // namespace
 
+// How often a role moves a ring in a block: it puts and gets the same slot.
+namespace {
+struct Moves {
+  Block *block;
+  int64_t puts = 0, gets = 0;
+  bool operator==(const Moves &o) const {
+    return block == o.block && std::max(puts, gets) == std::max(o.puts, o.gets);
+  }
+};
+struct Uses {
+  SmallVector<Moves> moves;
+  SmallVector<Operation *> ops;
+  bool share = false;
+};
+} // namespace
+
 // Rings of one depth that are moved in the same blocks, in the same order, share a position: fewer registers around the
 // loop.
 void Lowering::findTracks(RoleOp r) {
   tracks.clear();
   trackOf.clear();
-  struct Uses {
-    SmallVector<Block *> order;
-    SmallVector<Operation *> ops;
-    bool share = false;
-  };
   llvm::MapVector<Value, Uses> rings;
   r.walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (!isa<PutOp, GetOp, ReleaseOp>(op))
       return;
     Uses &u = rings[op->getOperand(0)];
     Block *anchor = anchorOf(op);
-    if (!llvm::is_contained(u.order, anchor))
-      u.order.push_back(anchor);
+    auto in = llvm::find_if(u.moves, [&](Moves &m) { return m.block == anchor; });
+    Moves &m = in == u.moves.end() ? u.moves.emplace_back(Moves{anchor}) : *in;
+    m.puts += isa<PutOp>(op);
+    m.gets += isa<GetOp>(op);
     u.ops.push_back(op);
     u.share |= inShare(op);
   });
-  std::vector<SmallVector<Block *>> orders;
+  std::vector<SmallVector<Moves>> orders;
   for (auto &[ring, uses] : rings) {
     int64_t depth = intOf(ringOf(ring).getDepth()), step = uses.share ? copies : 1;
     Track *track = nullptr;
     for (auto [t, order] : llvm::zip_equal(tracks, orders))
-      if (t->depth == depth && t->step == step && order == uses.order)
+      if (t->depth == depth && t->step == step && order == uses.moves)
         track = t.get();
     if (!track) {
       tracks.push_back(std::make_unique<Track>());
       tracks.back()->depth = depth, tracks.back()->step = step;
-      orders.push_back(uses.order);
+      orders.push_back(uses.moves);
       track = tracks.back().get();
     }
     assert(step <= depth && "checked by tile-plan-memory");
     trackOf[ring] = track;
-    for (Operation *op : uses.ops) {
-      Block *anchor = anchorOf(op);
-      Operation *&last = track->last[anchor];
-      Operation *inAnchor = anchor->findAncestorOpInBlock(*op);
-      if (!last || last->isBeforeInBlock(inAnchor))
-        last = inAnchor;
-    }
+    findEnds(*track, uses.ops);
+  }
+}
+
+// Behind the last of its uses a slot is passed: of the n-th move of a block, where all rings of the track make theirs.
+void Lowering::findEnds(Track &track, ArrayRef<Operation *> ops) {
+  DenseMap<Block *, std::pair<int64_t, int64_t>> counts; // puts, gets
+  for (Operation *op : ops) {
+    Block *anchor = anchorOf(op);
+    auto &[puts, gets] = counts[anchor];
+    puts += isa<PutOp>(op), gets += isa<GetOp>(op);
+    SmallVector<Operation *> &ends = track.ends[anchor];
+    size_t move = std::max(puts, gets);
+    if (ends.size() < move)
+      ends.push_back(nullptr);
+    Operation *inAnchor = anchor->findAncestorOpInBlock(*op);
+    if (!ends[move - 1] || ends[move - 1]->isBeforeInBlock(inAnchor))
+      ends[move - 1] = inAnchor;
   }
 }
 
 // Copies that take turns start at their own slot. Where a step goes once around, the slot of a copy never changes.
 void Lowering::startTracks() {
-  for (auto &t : tracks) {
-    t->stage = t->step > 1 ? copyIndex() : i32(0);
-    t->parity = i32(0);
-  }
+  for (auto &t : tracks)
+    t->position = t->step > 1 && !t->wholeRounds() ? copyIndex() : i32(0);
+}
+
+Value Lowering::positionOf(Track *t) {
+  Value &now = positionNow[t];
+  return now ? now : now = ::sm::OpaqueOp::create(b, loc, t->position);
 }
 
 Value Lowering::stageOf(Track *t) {
-  if (t->step > 1 && t->step % t->depth == 0)
+  if (t->wholeRounds())
     return copyIndex();
-  Value &now = stageNow[t];
-  return now ? now : now = ::sm::OpaqueOp::create(b, loc, t->stage);
+  Value p = positionOf(t);
+  if (llvm::isPowerOf2_64(t->depth))
+    return andi(p, t->depth - 1);
+  return select(cmp(arith::CmpIPredicate::sge, p, i32(t->depth)), add(p, -t->depth), p);
+}
+
+Value Lowering::parityOf(Track *t) {
+  Value p = positionOf(t);
+  if (t->wholeRounds())
+    return p;
+  return arith::ExtUIOp::create(b, loc, b.getI32Type(), cmp(arith::CmpIPredicate::sge, p, i32(t->depth)));
 }
 
 SmallVector<Value *> Lowering::movedIn(Operation *within) {
   SmallVector<Value *> places;
   for (auto &t : tracks)
-    for (auto &[block, op] : t->last)
-      if (within->isAncestor(block->getParentOp())) {
-        if (t->step % t->depth)
-          places.push_back(&t->stage);
-        places.push_back(&t->parity);
-        break;
-      }
+    if (llvm::any_of(t->ends, [&](auto &entry) { return within->isAncestor(entry.first->getParentOp()); }))
+      places.push_back(&t->position);
   return places;
 }
 
 void Lowering::advance(Operation *op) {
   for (auto &t : tracks) {
-    auto it = t->last.find(op->getBlock());
-    if (it == t->last.end() || it->second != op)
+    auto it = t->ends.find(op->getBlock());
+    if (it == t->ends.end() || !llvm::is_contained(it->second, op))
       continue;
     forgetLane();
-    int64_t whole = t->step / t->depth, rest = t->step % t->depth;
-    if (rest) {
-      Value next = add(t->stage, rest);
-      Value wraps = cmp(arith::CmpIPredicate::sge, next, i32(t->depth));
-      t->stage = select(wraps, add(next, -t->depth), next);
-      t->parity = xori(t->parity, Value(arith::ExtUIOp::create(b, loc, b.getI32Type(), wraps)));
+    if (t->wholeRounds()) {
+      t->position = xori(t->position, t->step / t->depth & 1);
+      continue;
     }
-    t->parity = xori(t->parity, whole & 1);
+    Value next = add(t->position, t->step);
+    Value wraps = cmp(arith::CmpIPredicate::sge, next, i32(2 * t->depth));
+    t->position = select(wraps, add(next, -2 * t->depth), next);
   }
 }
 
@@ -152,7 +182,7 @@ LogicalResult Lowering::lowerPut(PutOp op) {
   forgetLane();
   bool bulk = attr(ringOf(ring), "bytes") != 0;
   Value full = slotBarrier(ring, "full"), empty = slotBarrier(ring, "empty");
-  Value parity = xori(trackOf.at(ring)->parity, 1);
+  Value parity = xori(parityOf(trackOf.at(ring)), 1);
   if (!bulk) {
     ::sm::MbarrierWaitOp::create(b, loc, empty, parity);
     bindSlot(ring, body.getArguments());
@@ -174,7 +204,7 @@ LogicalResult Lowering::lowerPut(PutOp op) {
         scalar(i);
     }
     ::sm::MbarrierWaitOp::create(b, loc, empty, parity);
-    ::sm::MbarrierExpectOp::create(b, loc, full, attr(ringOf(ring), "bytes"));
+    expectBytes(op, full);
     bindSlot(ring, body.getArguments());
     if (failed(lowerBlock(body)))
       return failure();
@@ -182,6 +212,27 @@ LogicalResult Lowering::lowerPut(PutOp op) {
   ::sm::WarpSyncOp::create(b, loc);
   forgetLane();
   return success();
+}
+
+// The bytes of the copies inside; what a branch may copy is expected only where it is taken.
+void Lowering::expectBytes(PutOp op, Value barrier) {
+  auto bytesIn = [](Operation *within) {
+    int64_t sum = 0;
+    within->walk([&](CopyInOp copy) { sum += bufferBytes(cast<BufType>(copy.getBuf().getType())); });
+    return sum;
+  };
+  auto branches = op.getBody().getOps<scf::IfOp>();
+  if (branches.empty()) {
+    ::sm::MbarrierExpectOp::create(b, loc, barrier, bytesIn(op));
+    return;
+  }
+  scf::IfOp branch = *branches.begin();
+  auto taken = scf::IfOp::create(b, loc, scalar(branch.getCondition()), true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(taken.thenBlock()->getTerminator());
+  ::sm::MbarrierExpectOp::create(b, loc, barrier, bytesIn(op));
+  b.setInsertionPoint(taken.elseBlock()->getTerminator());
+  ::sm::MbarrierExpectOp::create(b, loc, barrier, bytesIn(op) - bytesIn(branch));
 }
 
 void Lowering::lowerGet(GetOp op) {
@@ -203,7 +254,7 @@ void Lowering::lowerGet(GetOp op) {
     forgetLane();
     roleSync();
   } else {
-    ::sm::MbarrierWaitOp::create(b, loc, slotBarrier(ring, "full"), trackOf.at(ring)->parity);
+    ::sm::MbarrierWaitOp::create(b, loc, slotBarrier(ring, "full"), parityOf(trackOf.at(ring)));
   }
   bindSlot(ring, op.getBufs());
 }

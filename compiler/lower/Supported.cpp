@@ -14,8 +14,13 @@ bool isF32Row(BufType t) { return isRowBuffer(t) && t.getElement().isF32(); }
 bool isF32(Value v) { return cast<FragType>(v.getType()).getElement().isF32(); }
 
 bool canLoad(FragType frag, ViewType view) {
-  return frag.getElement().isF32() && isa<AnyFloatType>(view.getElement()) &&
-         (frag.dim(0) > 1 || frag.dim(1) == lanesWide || frag.dim(1) == 1);
+  bool any = isa<AnyFloatType>(view.getElement());
+  return frag.getElement().isF32() &&
+         (frag.dim(0) > 1 ? any || view.getElement().isF32() : any && (frag.dim(1) == lanesWide || frag.dim(1) == 1));
+}
+bool canStore(FragType frag, ViewType view) {
+  return canLoad(frag, view) || (frag.dim(0) > 1 && !frag.getElement().isF32() &&
+                                 frag.getElement() == view.getElement() && intOf(view.getUnit()) + 1 == int64_t(view.getDims().size()));
 }
 bool canWrite(FragType frag, BufType buf) {
   if (isRowBuffer(buf))
@@ -38,12 +43,13 @@ bool keepsHalves(ConvertOp op) {
 const char *reason(Operation &op, bool perWarp) {
   auto unless = [](bool fine, const char *text) { return fine ? nullptr : text; };
   const char *copies = "expected a tile of 16-bit elements at least 64 columns wide";
-  const char *global = "expected fp32 and a view of any element type, and 64 tokens of a row, or one element";
+  const char *global =
+      "expected fp32 and a view of any element type, or of the fragment's, and 64 tokens of a row, or one element";
   return llvm::TypeSwitch<Operation *, const char *>(&op)
       .Case([&](CopyInOp o) { return unless(isSharedTile(o.getBuf().getType()), copies); })
       .Case([&](CopyOutOp o) { return unless(isSharedTile(o.getBuf().getType()), copies); })
       .Case([&](LoadOp o) { return unless(canLoad(o.getFrag().getType(), o.getView().getType()), global); })
-      .Case([&](StoreOp o) { return unless(canLoad(o.getFrag().getType(), o.getView().getType()), global); })
+      .Case([&](StoreOp o) { return unless(canStore(o.getFrag().getType(), o.getView().getType()), global); })
       .Case([&](ReadOp o) {
         BufType buf = o.getBuf().getType();
         return unless(isF32Row(buf) || (isSharedTile(buf) && o.getTrans()),

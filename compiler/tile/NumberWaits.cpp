@@ -36,7 +36,7 @@ struct NumberWaits : tile::impl::NumberWaitsPassBase<NumberWaits> {
   LogicalResult number(Block &block, SmallVector<MmaOp> &inFlight) {
     for (Operation &op : llvm::make_early_inc_range(block)) {
       // Accumulators in tensor memory are ordered by their ring, not by waits.
-      if (auto mma = dyn_cast<MmaOp>(op); mma && isa<FragType>(mma.getD().getType().getValue()))
+      if (auto mma = dyn_cast<MmaOp>(op); mma && !mma.behind() && isa<FragType>(mma.getD().getType().getValue()))
         inFlight.push_back(mma);
       if (auto wait = dyn_cast<WaitOp>(op))
         number(wait, inFlight);

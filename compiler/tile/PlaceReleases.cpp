@@ -25,13 +25,14 @@ struct PlaceReleases : tile::impl::PlaceReleasesPassBase<PlaceReleases> {
 
   void retire(Block &block, SmallVector<MmaOp> &inFlight) {
     for (Operation &op : block) {
-      if (auto mma = dyn_cast<MmaOp>(op))
+      if (auto mma = dyn_cast<MmaOp>(op); mma && !mma.behind())
         inFlight.push_back(mma);
       if (auto wait = dyn_cast<WaitOp>(op))
         if (auto leaves = wait->getAttrOfType<IntegerAttr>("leaves")) {
           size_t n = inFlight.size() - leaves.getInt();
           for (MmaOp m : ArrayRef(inFlight).take_front(n))
-            retiredBy[m] = wait;
+            for (; m; m = m.before())
+              retiredBy[m] = wait;
           inFlight.erase(inFlight.begin(), inFlight.begin() + n);
         }
       for (Region &r : op.getRegions())
@@ -83,9 +84,10 @@ struct PlaceReleases : tile::impl::PlaceReleasesPassBase<PlaceReleases> {
         put.walk([&](CopyInOp c) { copied += bufferBytes(cast<BufType>(c.getBuf().getType())); });
         if (copied && writers != 1)
           return put.emitOpError("copies from a role's warps together, expected tile.one_warp around it");
-        if (full && (full != writers || bytes != copied))
+        bool empty = put.getBody().front().empty(); // only keeps step
+        if (full && (full != writers || (!empty && bytes && bytes != copied)))
           return put.emitOpError("fills a slot otherwise than another put of the ring");
-        full = writers, bytes = copied;
+        full = writers, bytes = std::max(bytes, copied);
       }
       if (isa<GetOp>(user) && getters.insert(role))
         empty += intOf(role.getWarps()) * copies;

@@ -1,4 +1,5 @@
-// tile-rotate: deferred work runs in the next iteration, at its tile.resume, and behind the loop for the last one.
+// tile-rotate: deferred work runs in the next iteration, at its tile.resume, and behind the loop for the last one. What a
+// loop of products carries enters it as the result of one.
 #include "compiler/tile/Passes.h"
 #include "dialects/tile/Tile.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -88,9 +89,6 @@ struct Rotate : tile::impl::RotatePassBase<Rotate> {
         inits.push_back(*init);
         yielded.push_back(v);
       }
-    for (OpOperand &o : loop.getInitArgsMutable())
-      if (!tested && isa<FragType>(o.get().getType()))
-        o.set(PrimeOp::create(b, loop.getLoc(), o.get()));
     unsigned old = loop.getNumResults();
     auto yields = [&](OpBuilder &, Location, ArrayRef<BlockArgument>) { return yielded; };
     auto next = cast<scf::ForOp>(*loop.replaceWithAdditionalYields(b, inits, false, yields));
@@ -122,6 +120,15 @@ struct Rotate : tile::impl::RotatePassBase<Rotate> {
     return success();
   }
 
+  static void prime(scf::ForOp loop) {
+    if (!carriesMatrix(loop) || loop.getBody()->getOps<MmaOp>().empty())
+      return;
+    OpBuilder b(loop);
+    for (OpOperand &o : loop.getInitArgsMutable())
+      if (isa<FragType>(o.get().getType()))
+        o.set(PrimeOp::create(b, loop.getLoc(), o.get()));
+  }
+
   static Value differs(OpBuilder &b, scf::ForOp loop) {
     if (loop.getLowerBound().getDefiningOp<ShareOp>()) // which begins below the step
       return arith::CmpIOp::create(b, loop.getLoc(), arith::CmpIPredicate::sge, loop.getInductionVar(), loop.getStep());
@@ -151,6 +158,7 @@ struct Rotate : tile::impl::RotatePassBase<Rotate> {
     for (auto &[op, work] : loops)
       if (failed(rotate(cast<scf::ForOp>(op), work)))
         return signalPassFailure();
+    getOperation().walk<WalkOrder::PreOrder>([](scf::ForOp loop) { prime(loop); });
   }
 };
 } // namespace

@@ -39,6 +39,7 @@ static Type parameterType(StringRef kind, StringRef name, MLIRContext *context) 
   Type field = llvm::StringSwitch<Type>(name)
                    .Case("cu_seqlens", longWord)
                    .Cases({"cu_wide", "sequences", "length", "tokens", "heads", "ratio"}, word)
+                   .Case("plan", longWord)
                    .Default(Type());
   return llvm::StringSwitch<Type>(kind)
       .Case("map", MapType::get(context))
@@ -110,7 +111,6 @@ static LogicalResult verifyRank(Operation *op, size_t rank) {
   return rank >= 1 && rank <= 5 ? success() : op->emitOpError("expected 1 to 5 coordinates, got ") << rank;
 }
 LogicalResult BulkLoadOp::verify() { return verifyRank(*this, getCoords().size()); }
-LogicalResult BulkPrefetchOp::verify() { return verifyRank(*this, getCoords().size()); }
 LogicalResult BulkStoreOp::verify() { return verifyRank(*this, getCoords().size()); }
 
 //===-- products ----------------------------------------------------------------===//

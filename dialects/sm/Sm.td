@@ -59,8 +59,13 @@ class Sm_Special<string m, string s, Type t = I32> : Sm_Pure<m> {
   let assemblyFormat = "attr-dict `:` type($value)";
 }
 def ThreadOp : Sm_Special<"thread", "index of this thread in its block">;
-def BlockOp : Sm_Special<"block", "index of this block in the grid">;
-def BlocksOp : Sm_Special<"blocks", "number of blocks in the grid">;
+class Sm_Afresh<string m, string s> : Sm_Op<m> {
+  let summary = s # ", read afresh: it does not stay in registers between uses";
+  let results = (outs I32:$value);
+  let assemblyFormat = "attr-dict `:` type($value)";
+}
+def BlockOp : Sm_Afresh<"block", "index of this block in the grid">;
+def BlocksOp : Sm_Afresh<"blocks", "number of blocks in the grid">;
 def WarpOp : Sm_Op<"warp"> {
   let summary = "index of this warp in its block, through a shuffle: the same register in all lanes, so branches on it are uniform";
   let results = (outs I32:$value);
@@ -146,6 +151,40 @@ def FenceAsyncOp : Sm_Op<"fence.async"> {
   let assemblyFormat = "attr-dict";
 }
 
+//===-- between blocks -------------------------------------------------------===//
+def FlagLoadOp : Sm_Op<"flag.load"> {
+  let summary = "ld.acquire.gpu: a flag in global memory, before what stands behind it, where `if` holds, else 0";
+  let arguments = (ins I64:$address, I1:$pred);
+  let results = (outs I32:$value);
+  let assemblyFormat = "$address `if` $pred attr-dict";
+}
+def FlagWaitOp : Sm_Op<"flag.wait"> {
+  let summary = "spin until a flag in global memory is at least `count`";
+  let arguments = (ins I64:$address, I32:$count);
+  let assemblyFormat = "$address `reaches` $count attr-dict";
+}
+def FlagRaiseOp : Sm_Op<"flag.raise"> {
+  let summary = "red.release.gpu: a flag in global memory goes up by one, behind what stands before it";
+  let arguments = (ins I64:$address);
+  let assemblyFormat = "$address attr-dict";
+}
+def AtomicAddOp : Sm_Op<"atomic.add"> {
+  let summary = "add to a word of global memory; the result is what it held";
+  let arguments = (ins I64:$address, I32:$value);
+  let results = (outs I32:$old);
+  let assemblyFormat = "$address `,` $value attr-dict";
+}
+def AtomicCasOp : Sm_Op<"atomic.cas"> {
+  let summary = "set a word of global memory to `desired` if it holds `expected`; the result is what it held";
+  let arguments = (ins I64:$address, I32:$expected, I32:$desired);
+  let results = (outs I32:$old);
+  let assemblyFormat = "$address `,` $expected `,` $desired attr-dict";
+}
+def FenceAsyncGlobalOp : Sm_Op<"fence.async_global"> {
+  let summary = "fence.proxy.async.global: generic writes to global memory, of which this thread knows, are seen by bulk copies after it";
+  let assemblyFormat = "attr-dict";
+}
+
 //===-- bulk copies ----------------------------------------------------------===//
 def BulkLoadOp : Sm_Op<"bulk.load"> {
   let summary = "tensor copy, global to shared, completing on an mbarrier; one thread issues it";
@@ -154,10 +193,9 @@ def BulkLoadOp : Sm_Op<"bulk.load"> {
   let hasVerifier = 1; // rank 1..5
 }
 def BulkPrefetchOp : Sm_Op<"bulk.prefetch"> {
-  let summary = "tensor prefetch into L2";
-  let arguments = (ins Sm_Map:$map, Variadic<I32>:$coords);
-  let assemblyFormat = "$map `[` $coords `]` attr-dict";
-  let hasVerifier = 1;
+  let summary = "as many contiguous bytes of global memory, a multiple of 16, into the second-level cache; one thread issues it";
+  let arguments = (ins I64:$address, I32:$bytes);
+  let assemblyFormat = "$address `bytes` $bytes attr-dict";
 }
 def BulkStoreOp : Sm_Op<"bulk.store"> {
   let summary = "tensor copy, shared to global, into the thread's current bulk group";

@@ -57,16 +57,21 @@ LogicalResult SubOp::verify() {
 }
 
 //===-- global memory -------------------------------------------------------------===//
-// A chunk's rows, at a head and from a column on.
+// A chunk's rows, at a head and from a column on, or rows of a matrix, from a column on.
 static LogicalResult verifyCopy(Operation *op, ViewType view, ValueRange index, Value chunk, BufType buf) {
-  if (view.getDims().size() != 3 || index.empty() || index.size() > 2 || !chunk)
-    return op->emitOpError("expected a chunk of a view [tokens, heads, columns] at a head and a column, got ")
+  size_t rank = view.getDims().size();
+  bool tokens = rank == 3 && !index.empty() && index.size() <= 2, rows = rank == 2 && index.size() <= 1;
+  if (!(tokens || rows) || !chunk)
+    return op->emitOpError("expected a chunk of a view [tokens, heads, columns] at a head and a column, or of a view "
+                           "[rows, columns], got ")
            << index.size() << " indices of " << view;
-  if (differ(view.getElement(), buf.getElement()) || exceeds(buf.getDims()[1], view.getDims()[2]))
+  if (differ(view.getElement(), buf.getElement()) || exceeds(buf.getDims()[1], view.getDims().back()))
     return op->emitOpError("expected rows of ") << view << ", got " << buf;
   return success();
 }
 LogicalResult CopyInOp::verify() {
+  if (!(*this)->getParentOfType<PutOp>())
+    return emitOpError("expects parent op 'tile.put'");
   return verifyCopy(*this, getView().getType(), getIndex(), getChunk(), getBuf().getType());
 }
 LogicalResult CopyOutOp::verify() {
@@ -74,7 +79,7 @@ LogicalResult CopyOutOp::verify() {
 }
 
 static bool isMatrix(ViewType view, ValueRange index, FragType frag) {
-  return view.getDims().size() == 4 && index.size() == 4 && !isOne(frag.getDims()[0]);
+  return view.getDims().size() >= 2 && index.size() == view.getDims().size() && !isOne(frag.getDims()[0]);
 }
 LogicalResult LoadOp::verify() {
   ViewType view = getView().getType();
@@ -85,14 +90,14 @@ LogicalResult LoadOp::verify() {
   if (getChunk() ? row : one || isMatrix(view, getIndex(), frag))
     return success();
   return emitOpError(
-             "expected a chunk's row [1, n] of a view [tokens, heads], a matrix of a view with four axes, or an "
-             "element [1, 1] of a view with one, got ")
+             "expected a chunk's row [1, n] of a view [tokens, heads], a matrix at an index for each axis, or an element "
+             "[1, 1] of a view with one axis, got ")
          << frag << " at " << getIndex().size() << " indices of " << view;
 }
 LogicalResult StoreOp::verify() {
   if (isMatrix(getView().getType(), getIndex(), getFrag().getType()))
     return success();
-  return emitOpError("expected a matrix of a view with four axes, got ")
+  return emitOpError("expected a matrix at an index for each axis, got ")
          << getFrag().getType() << " at " << getIndex().size() << " indices of " << getView().getType();
 }
 LogicalResult ClearOp::verify() {

@@ -286,6 +286,10 @@ LogicalResult MmaOp::inferReturnTypes(MLIRContext *ctx, std::optional<Location> 
   out.push_back(PendingType::get(ctx, f32Frag(ctx, {a[op.getTransA()], b[!op.getTransB()]})));
   return success();
 }
+MmaOp MmaOp::behind() {
+  auto user = getD().hasOneUse() ? dyn_cast<MmaOp>(*getD().getUsers().begin()) : MmaOp();
+  return user && user.before() == *this ? user : MmaOp();
+}
 LogicalResult MmaOp::verify() {
   auto [a, ta] = shapeOf(getA().getType());
   auto [b, tb] = shapeOf(getB().getType());
@@ -296,6 +300,8 @@ LogicalResult MmaOp::verify() {
     return emitOpError("expected operands of one element type, got ") << ta << " and " << tb;
   if (isa<FragType>(getA().getType()) && getTransA())
     return emitOpError("cannot transpose an operand held in registers");
+  if (before() && (before()->getBlock() != (*this)->getBlock() || before().behind() != *this))
+    return emitOpError("adds to a product that others use, or of another region");
   if (getC() && shapeOf(getC().getType()).first != shapeOf(getD().getType()).first)
     return emitOpError("expected an accumulator of shape ") << getD().getType() << ", got " << getC().getType();
   return success();
@@ -363,6 +369,16 @@ LogicalResult WriteOp::verify() {
 }
 LogicalResult ConvertOp::verify() {
   return getValue().getType().getDims() == getType().getDims() ? success() : emitOpError("must keep the shape");
+}
+LogicalResult ColumnsOp::verify() {
+  FragType from = getValue().getType(), to = getType();
+  auto rows = dyn_cast<IntegerAttr>(from.getDims()[0]), kept = dyn_cast<IntegerAttr>(to.getDims()[0]);
+  if ((rows && kept && rows != kept) || from.getElement() != to.getElement())
+    return emitOpError("must keep rows and element type, got ") << from << " and " << to;
+  auto columns = dyn_cast<IntegerAttr>(from.getDims()[1]), taken = dyn_cast<IntegerAttr>(to.getDims()[1]);
+  if (columns && taken && (getFirst() % 16 || int64_t(getFirst()) + taken.getInt() > columns.getInt()))
+    return emitOpError("expected columns from a multiple of 16 on, ") << to << " inside " << from;
+  return success();
 }
 LogicalResult LastOp::inferReturnTypes(MLIRContext *ctx, std::optional<Location>, Adaptor op,
                                        SmallVectorImpl<Type> &out) {
@@ -478,8 +494,9 @@ void RoleOp::print(OpAsmPrinter &p) {
   p << ' ';
   printBody(p, *this);
 }
-static SmallVector<Type> itemFields(MLIRContext *ctx) {
-  SmallVector<Type> fields(5, IntegerType::get(ctx, 32));
+// Of whole tiles, or of pieces of them.
+static SmallVector<Type> itemFields(MLIRContext *ctx, bool pieces) {
+  SmallVector<Type> fields(pieces ? ForeachOp::pieceFields : ForeachOp::tileFields, IntegerType::get(ctx, 32));
   fields[0] = SpanType::get(ctx);
   return fields;
 }
@@ -490,9 +507,10 @@ ParseResult ForeachOp::parse(OpAsmParser &p, OperationState &s) {
   if (p.parseArgumentList(args, AsmParser::Delimiter::Paren) || p.parseKeyword("in") || p.parseOperand(items) ||
       p.parseColonType(type) || p.resolveOperand(items, type, s.operands))
     return failure();
-  SmallVector<Type> fields = itemFields(p.getContext());
+  SmallVector<Type> fields = itemFields(p.getContext(), args.size() > tileFields);
   if (fields.size() != args.size())
-    return p.emitError(p.getNameLoc(), "expected ") << fields.size() << " names, one for each field of an item";
+    return p.emitError(p.getNameLoc(), "expected ")
+           << tileFields << " names, one for each field of an item, or " << pieceFields << " for pieces of them";
   for (auto [arg, t] : llvm::zip(args, fields))
     arg.type = t;
   return parseBody(p, s, args);
@@ -504,7 +522,7 @@ void ForeachOp::print(OpAsmPrinter &p) {
   printBody(p, *this);
 }
 LogicalResult ForeachOp::verify() {
-  if (!llvm::equal(getBody().getArgumentTypes(), itemFields(getContext())))
+  if (!llvm::equal(getBody().getArgumentTypes(), itemFields(getContext(), hasPieces())))
     return emitOpError("expected the fields of an item, got ") << getBody().getArgumentTypes();
   return success();
 }

@@ -30,7 +30,7 @@ struct KernelParam {
                  //   heads       4 bytes: v-heads HV
                  //   ratio       4 bytes: v-heads per k-head, HV / H
                  //   plan        8 bytes: device address of a work::Header (work.h), or 0: items are the tiles, in
-                 //               the order of memory. With it go the views flags (int32 [rows, flagRows], pointer),
+                 //               the order of memory. With it go the views flags (int32 [slots, flagWords], pointer),
                  //               slots (fp32 [slots, V, K], pointer), m_hi and m_lo (io [matrices * K, 1, K], pointer
                  //               and map), which are where the plan's Header and Layout say
                  //   blocks, key_dim, value_dim, columns, plan_flags

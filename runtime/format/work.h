@@ -56,7 +56,8 @@ static_assert(sizeof(Item) == 64, "a kernel reads it in four vectors");
 
 inline constexpr Int matrixBase = 1 << 20;
 inline constexpr Int maxHops = 32;
-inline constexpr Int flagRows = 4; // a flag for each 64 V rows of a slot, or columns of a matrix: V <= 256
+// A flag for each 64 V rows of slot i, then for each 64 rows of matrix i: V <= 256.
+inline constexpr Int flagRows = 4, flagWords = 2 * flagRows;
 
 enum Mode : Word {
   Natural = 0,
@@ -69,8 +70,8 @@ struct Header {
   Word early, late;           // items in each queue
   Word earlyNext, lateNext;   // tickets, drawn by atomic operations
   Word earlyItems, lateItems; // offsets of the tables
-  Word flags;                 // offset of Word [slots + matrices][flagRows]: how often these rows of a slot were stored
-  Word slots;                 // the matrices' flags begin at this row
+  Word flags;                 // offset of Word [slots][flagWords]: how often these rows were stored
+  Word slots;                 // that the plan uses
   Word unused[7];
 };
 static_assert(sizeof(Header) == 64);
@@ -159,7 +160,7 @@ GDN_BOTH constexpr Layout layout(const Shape &shape, Int ioBytes) {
   };
   l.arrivals = take(8);
   l.table = take(l.items * sizeof(Item));
-  l.flags = take((l.slots + l.matrices) * flagRows * 4);
+  l.flags = take(l.slots * flagWords * 4);
   l.longs = take(invariant ? l.longTiles * longBytes : 0); // else they lie in shared memory
   l.cuts = take(l.cutTiles * tileBytes);
   l.warm = take(shape.flags & Warm ? (tokens / chunkTokens + 1) * heads : 0);

@@ -56,7 +56,7 @@ void resolvePointer(const Kernel &kernel, const KernelParam &param, ViewId id, P
   bool anyElement = id == ViewId::G || id == ViewId::Beta || id == ViewId::StateIn || id == ViewId::StateOut ||
                     id == ViewId::ALog || id == ViewId::DtBias;
   out.onlyF32 = anyElement && !asksFor(kernel, Kind::Element, param.name);
-  if (id >= ViewId::Flags) // laid out by us, as kernels know
+  if (id == ViewId::Clocks || id >= ViewId::Flags) // contiguous, as kernels know
     return;
   for (int axis = 0; axis < stridedAxes(id); ++axis)
     if (!asksFor(kernel, Kind::Stride, param.name, axis))

@@ -87,7 +87,7 @@ void placeWork(const Kernel &kernel, const Device &device, Problem &problem) {
   problem.plan = planShape(kernel, problem.shape, device.sms);
   problem.planned = isPlanned(kernel, problem.shape, problem.plan);
   int64_t keyDim = kernel.key.keyDim, valueDim = kernel.key.valueDim;
-  problem[ViewId::Flags].strides = {work::flagRows};
+  problem[ViewId::Flags].strides = {work::flagWords};
   problem[ViewId::Slots].strides = {valueDim * keyDim, keyDim, 1};
   problem[ViewId::MHigh].strides = problem[ViewId::MLow].strides = {keyDim, keyDim};
   if (!problem.planned)

@@ -202,6 +202,7 @@ void Call::fillArguments(const reference::Problem &p) {
   for (auto [values, to] : {std::pair(&rate, &args.a_log), {&bias, &args.dt_bias}})
     if (*values)
       *to = {(*values)->pointer(), int32_t((*values)->type)};
+  args.flags |= storage.cuts;
   args.split = storage.split;
   args.stream = gpu.stream();
   size_t size = 0;

@@ -18,6 +18,7 @@ struct Storage {
   bool stateGaps = false;  // sequences and heads of the states lie apart
   bool aligned = false;    // addresses as an allocator gives them; else multiples of 16 bytes and of nothing more
   uint32_t split = 0;
+  uint32_t cuts = GDN_CUT_AUTO; // bits of gdn_forward_args::flags
 };
 
 // A strided tensor [outer, heads, width] inside device memory of its own or of another tensor. What does not belong to

@@ -16,7 +16,7 @@ enum Exit { Ok = 0, Usage = 2, Environment = 3, Mismatch = 4 };
 constexpr int64_t quickChunks = 24;
 
 struct Options {
-  std::string bundle, dims, type, member;
+  std::string bundle, dims, type, member, cut;
   std::vector<std::string> kinds;
   uint64_t seed = 0;
   int64_t maxChunks = INT64_MAX;
@@ -62,6 +62,16 @@ bool chosen(const Options &options, const Member &member) {
   auto &kinds = options.kinds;
   return (kinds.empty() || std::find(kinds.begin(), kinds.end(), member.kind) != kinds.end()) &&
          member.name.find(options.member) != std::string::npos && member.chunks() <= options.maxChunks;
+}
+
+// The flags of a way to cut the work; a warm-up needs keys of norm 1.
+uint32_t cutsOf(const std::string &name, const reference::Recipe &recipe) {
+  if (name == "off")
+    return GDN_CUT_OFF;
+  if (name == "exact")
+    return GDN_CUT_EXACT;
+  uint32_t normalised = recipe.keyNorm <= 1 ? GDN_KEYS_NORMALISED : 0;
+  return normalised | (name == "invariant" ? GDN_CUT_INVARIANT : GDN_CUT_AUTO);
 }
 
 struct Counts {
@@ -119,9 +129,12 @@ int run(const Options &options) {
     if (!options.type.empty() && reference::name(config.io) != options.type)
       continue;
     Session session{gpu, bundle, config};
-    for (const Member &member : members(config))
-      if (answers && chosen(options, member))
+    for (Member &member : members(config))
+      if (answers && chosen(options, member)) {
+        if (!options.cut.empty())
+          member.storage.cuts = cutsOf(options.cut, member.recipe);
         answers = runMember(session, member, options, counts);
+      }
   }
   if (!answers)
     std::printf("stopped: the device no longer answers\n");
@@ -144,12 +157,14 @@ int main(int count, char **arguments) {
   CLI::App app("Runs the kernels of a bundle on inputs of every kind and compares them with an fp64 reference.\n"
                "Exit code: 0 all passed, 2 usage, 3 no GPU or no bundle, 4 a member failed.");
   app.add_option("--bundle", options.bundle, "the bundle (.gdnb) to test")->required();
-  app.add_option("--kind", options.kinds,
-                 "only these kinds: lengths, packed, dense, heads, gates, beta, keys, values, state, invariance, "
-                 "fusions, norms, "
-                 "sizes")
+  app.add_option(
+         "--kind", options.kinds,
+         "only these kinds: lengths, packed, dense, heads, gates, beta, keys, values, state, invariance, fusions, "
+         "norms, cuts, sizes")
       ->check(CLI::IsMember({"lengths", "packed", "dense", "heads", "gates", "beta", "keys", "values", "state",
-                             "invariance", "fusions", "norms", "sizes"}));
+                             "invariance", "fusions", "norms", "cuts", "sizes"}));
+  app.add_option("--cut", options.cut, "cut all members' work in this way (default: as each member says)")
+      ->check(CLI::IsMember({"off", "exact", "auto", "invariant"}));
   app.add_option("--member", options.member, "only members whose name contains this");
   app.add_option("--dims", options.dims, "only kernels of these dimensions, KxV");
   app.add_option("--type", options.type, "only kernels of this element type")->check(CLI::IsMember({"bf16", "f16"}));

@@ -200,6 +200,46 @@ void invariance(List &list) {
   list.add("invariance", "every split", {130, 1, 0, 64}, 1, 3).check = Check::Splits;
 }
 
+// Work that is cut into pieces: by transition where nothing decays, by warm-up elsewhere, by hand-over where tiles are
+// many.
+void cuts(List &list) {
+  struct Way {
+    const char *name;
+    uint32_t flags;
+  } ways[] = {{"exact", GDN_CUT_EXACT},
+              {"auto", GDN_CUT_AUTO | GDN_KEYS_NORMALISED},
+              {"invariant", GDN_CUT_INVARIANT | GDN_KEYS_NORMALISED}};
+  Lengths uneven(70, 6);
+  uneven.insert(uneven.begin(), 512);
+  for (const Way &way : ways) {
+    auto add = [&](std::string name, Lengths lengths, uint32_t keyHeads, uint32_t valueHeads) -> Member & {
+      Member &member = list.add("cuts", std::string(way.name) + ", " + name, std::move(lengths), keyHeads, valueHeads);
+      member.storage.cuts = way.flags;
+      return member;
+    };
+    add("one head", {1500}, 1, 1);
+    add("no decay", {1500}, 1, 1).recipe.gates = Gates::Constant;
+    Member &keys = add("no decay, correlation 0.9, beta 1", {1500}, 1, 1);
+    keys.recipe.gates = Gates::Constant;
+    keys.recipe.correlation = 0.9f;
+    keys.recipe.beta = Beta::Constant;
+    Member &large = add("no decay, large entries", {700}, 1, 2);
+    large.recipe.gates = Gates::Constant;
+    large.recipe.stateScale = 100;
+    add("decay", {700}, 1, 2).recipe.gates = Gates::Decay;
+    add("exactly 0 inside a decay", {700}, 1, 2).recipe.gates = Gates::ZeroRuns;
+    add("mixed heads", {4100}, 2, 8);
+    add("every length", {1, 7, 63, 64, 65, 0, 1000, 4096}, 1, 4);
+    add("512 and seventy of 6", uneven, 2, 4);
+    add("8 heads of 8192", {8192}, 2, 8);
+    add("8 heads of 32768", {32768}, 2, 8);
+    add("long", {65536}, 2, 4);
+    add("262144, no decay", {262144}, 1, 2).recipe.gates = Gates::Constant;
+    add("run to run", {3000, 0, 700}, 2, 4).check = Check::Repeat;
+    add("other lengths", {3000, 64, 700}, 2, 4).check = Check::Graph;
+  }
+}
+
 // Log decays and write strengths from what callers hold.
 void fusions(List &list) {
   auto add = [&](std::string name, Lengths lengths = {200, 33}) -> Recipe & {
@@ -333,7 +373,7 @@ int64_t Member::chunks() const {
 
 std::vector<Member> members(const Config &config) {
   List list(config);
-  for (auto *kind : {lengths, packed, dense, heads, gates, betas, keys, values, states, invariance, fusions, norms})
+  for (auto *kind : {lengths, packed, dense, heads, gates, betas, keys, values, states, invariance, fusions, norms, cuts})
     kind(list);
   bool kFirst = false;
   for (bool valueFirst : config.layouts)

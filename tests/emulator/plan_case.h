@@ -153,7 +153,7 @@ inline Plan makePlan(const Problem &problem, int launches = 1, int64_t tokens = 
   EXPECT_EQ(header.earlyNext + header.lateNext, 0u);
   EXPECT_LE(header.slots, plan.at.slots);
   const Word *flags = reinterpret_cast<Word *>(workspace.data() + header.flags);
-  for (int64_t i = 0; i < header.slots * flagRows; i++)
+  for (int64_t i = 0; i < header.slots * flagWords; i++)
     EXPECT_EQ(flags[i], 0u);
   return plan;
 }

@@ -108,7 +108,7 @@ TEST_F(Work, IsPlannedBeforeItIsRun) {
   const std::pair<size_t, long long> offsets[] = {{0, 0}, {1, at.flags}, {3, at.slotValues}, {4, at.high}, {5, at.low}};
   for (auto [param, offset] : offsets)
     EXPECT_EQ(valueOf<uint64_t>(params[param]), 0xa0000000u + offset);
-  EXPECT_EQ(valueOf<int64_t>(params[2]), work::flagRows);
+  EXPECT_EQ(valueOf<int64_t>(params[2]), work::flagWords);
   const FakeMap &high = fakeCuda().maps.at(4);
   EXPECT_EQ(high.address, 0xa0000000u + at.high - 64 * 256);
   EXPECT_EQ(high.dims, (std::vector<uint64_t>{128, 1, 64, static_cast<uint64_t>(at.matrices) * 128 + 64}));

@@ -15,8 +15,15 @@ namespace {
 
 enum Exit { Ok = 0, Usage = 2, Environment = 3 };
 
+uint32_t cutsOf(const std::string &name) {
+  if (name == "off")
+    return GDN_CUT_OFF;
+  uint32_t mode = name == "exact" ? GDN_CUT_EXACT : name == "fast" ? GDN_CUT_FAST : GDN_CUT_AUTO;
+  return mode | GDN_KEYS_NORMALISED | (name == "invariant" ? GDN_CUT_INVARIANT : 0);
+}
+
 struct Options {
-  std::string bundle, csv, dims = "128x128", type = "bf16", gates = "quarter", layout = "k-first";
+  std::string bundle, csv, dims = "128x128", type = "bf16", gates = "quarter", layout = "k-first", cut = "auto";
   std::vector<std::string> heads = {"16/64", "2/8"}, lengths = {"4x8192", "1x32768"};
   int repetitions = 20, errorHeads = 2, device = 0;
   uint32_t split = 0;
@@ -63,12 +70,15 @@ std::string version(const gpu::Bundle &bundle) {
   return number + (commit.empty() ? "" : "+" + commit.substr(0, 12));
 }
 
-std::string operation(const Case &c) {
-  return std::string("forward") +
-         (c.rawGates   ? "_raw_gates"
-          : c.allDecay ? "_all_decay"
-                       : "") +
-         (c.normalise ? "_l2norm" : "");
+// What is not the default has a name of its own.
+std::string operation(const Setup &setup, const Case &c) {
+  std::string name = "forward";
+  if (setup.cuts & GDN_CUT_INVARIANT)
+    name += "_invariant";
+  const char *modes[] = {"", "_uncut", "_exact", "_fast"};
+  name += modes[setup.cuts & GDN_CUT_MODES];
+  name += c.rawGates ? "_raw_gates" : c.allDecay ? "_all_decay" : "";
+  return name + (c.normalise ? "_l2norm" : "");
 }
 
 // One row a measurement, in the columns that all results share.
@@ -93,7 +103,7 @@ public:
       return;
     std::fprintf(file, "%s,%s,", today().c_str(), setup.gpu.info().name);
     m.clocks ? std::fprintf(file, "%.0f", m.clocks->megahertz) : 0;
-    std::fprintf(file, ",gdnc,%s,%s,%u,%u,%s,%.4f,", version.c_str(), operation(c).c_str(), c.keyHeads, c.valueHeads,
+    std::fprintf(file, ",gdnc,%s,%s,%u,%u,%s,%.4f,", version.c_str(), operation(setup, c).c_str(), c.keyHeads, c.valueHeads,
                  c.label.c_str(), m.milliseconds);
     m.clocks ? std::fprintf(file, "%.0f", m.clocks->perChunk) : 0;
     std::fprintf(file, "\n");
@@ -106,8 +116,8 @@ private:
 
 template <typename T> json orNull(const std::optional<T> &value) { return value ? json(*value) : json(); }
 
-json toJson(const Case &c, const Measurement &m) {
-  json row = {{"op", operation(c)},
+json toJson(const Setup &setup, const Case &c, const Measurement &m) {
+  json row = {{"op", operation(setup, c)},
               {"heads_k", c.keyHeads},
               {"heads_v", c.valueHeads},
               {"key_dim", c.keyDim},
@@ -161,7 +171,13 @@ int run(const Options &options) {
   gpu::Gpu gpu(options.device);
   gpu::check(gdn_bundle_load(bundle.get()), "gdn_bundle_load");
   Csv csv(options.csv);
-  Setup setup{gpu,         bundle, options.split, options.layout == "v-first", options.repetitions, options.errorHeads,
+  Setup setup{gpu,
+              bundle,
+              options.split,
+              cutsOf(options.cut),
+              options.layout == "v-first",
+              options.repetitions,
+              options.errorHeads,
               options.seed};
   Case c = {};
   pair(options.dims, 'x', c.keyDim, c.valueDim);
@@ -184,7 +200,7 @@ int run(const Options &options) {
       Measurement m = measure(setup, c);
       gpu::watchdog(0);
       csv.add(setup, c, m, version(bundle));
-      options.printsJson ? rows.push_back(toJson(c, m)) : print(c, m);
+      options.printsJson ? rows.push_back(toJson(setup, c, m)) : print(c, m);
     }
   if (options.printsJson)
     std::printf("%s\n", json{{"gpu", gpu.info().name},
@@ -224,6 +240,9 @@ void addOptions(CLI::App &app, Options &options) {
       ->check(CLI::IsMember({"quarter", "decay", "raw"}))
       ->capture_default_str();
   app.add_flag("--l2norm", options.normalise, "the kernel normalises q and k (op ..._l2norm)");
+  app.add_option("--cut", options.cut, "how work is cut along the tokens, as gdn.h names it; the keys are normalised")
+      ->check(CLI::IsMember({"auto", "off", "exact", "fast", "invariant"}))
+      ->capture_default_str();
   app.add_option("--split", options.split, "blocks that share one head's V; 0: as the runtime picks")
       ->capture_default_str();
   app.add_option("--reps", options.repetitions, "timed replays of the graph, of which the median is reported")

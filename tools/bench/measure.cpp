@@ -69,18 +69,22 @@ std::vector<float> replay(const Setup &setup, const gpu::Graph &graph, gpu::Memo
   return times;
 }
 
-// Stamps of a block: clock64 at its last item's first chunk and at that item's end, the item's chunks, and globaltimer
-// (ns) at both places.
+constexpr size_t stampRows = 16, stampColumns = 8; // of a block, as gdn.h describes them
+
+// Of the longest piece of each block.
 std::optional<Clocks> clocksOf(const std::vector<int64_t> &stamps) {
   std::vector<double> perChunk, megahertz;
-  for (size_t at = 0; at < stamps.size(); at += 8) {
-    int64_t clocks = stamps[at + 1] - stamps[at], chunks = stamps[at + 2],
-            nanoseconds = stamps[at + 4] - stamps[at + 3];
-    if (chunks <= 0 || clocks <= 0)
+  for (size_t block = 0; block < stamps.size(); block += stampRows * stampColumns) {
+    const int64_t *longest = &stamps[block];
+    for (size_t row = 1; row < stampRows; ++row)
+      if (const int64_t *piece = &stamps[block + row * stampColumns]; piece[5] > longest[5])
+        longest = piece;
+    int64_t clocks = longest[3] - longest[2], nanoseconds = longest[7] - longest[0];
+    if (longest[5] <= 0 || clocks <= 0)
       continue;
-    perChunk.push_back(double(clocks) / chunks);
+    perChunk.push_back(double(clocks) / longest[5]);
     if (nanoseconds > 0)
-      megahertz.push_back(1e3 * clocks / nanoseconds);
+      megahertz.push_back(1e3 * (longest[4] - longest[1]) / nanoseconds);
   }
   if (perChunk.empty() || megahertz.empty())
     return std::nullopt;
@@ -99,13 +103,18 @@ bool hasProfile(const Setup &setup, const Case &c, uint32_t split) {
 }
 
 std::optional<Clocks> profile(const Setup &setup, Call &call, gpu::Memory &flush) {
-  std::vector<int64_t> stamps(size_t(setup.gpu.info().sm_count) * 8);
+  std::vector<int64_t> stamps(size_t(setup.gpu.info().sm_count) * stampRows * stampColumns);
   gpu::Memory memory(setup.gpu, stamps.size() * sizeof(int64_t));
   memory.fill(0);
   call.setProfile(&memory);
   replay(setup, gpu::Graph(setup.gpu, [&] { call.launch(); }), flush, profiled);
   call.setProfile(nullptr);
   memory.download(stamps.data(), memory.size());
+  if (const char *path = std::getenv("GDN_BENCH_TRACE"))
+    if (std::FILE *f = std::fopen(path, "ab")) {
+      std::fwrite(stamps.data(), 1, memory.size(), f);
+      std::fclose(f);
+    }
   return clocksOf(stamps);
 }
 
@@ -159,6 +168,7 @@ Measurement measure(const Setup &setup, const Case &c) {
   storage.valueFirst = setup.valueFirst;
   storage.aligned = true;
   storage.split = setup.split;
+  storage.cuts = setup.cuts;
   Call call(setup.gpu, setup.bundle, problem, storage);
   gpu::Memory flush(setup.gpu, flushed);
   Measurement result;

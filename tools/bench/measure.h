@@ -23,6 +23,7 @@ struct Setup {
   const gpu::Gpu &gpu;
   const gpu::Bundle &bundle;
   uint32_t split; // 0: as the runtime picks
+  uint32_t cuts;  // bits of gdn_forward_args::flags
   bool valueFirst;
   int repetitions;
   int errorHeads; // value heads that are compared with the reference; 0: none

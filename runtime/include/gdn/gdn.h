@@ -223,9 +223,12 @@ typedef struct gdn_forward_args {
    * sequences are so short and the heads so few that a split does better; where nothing may be cut, the largest with
    * which all work runs at once, else the smallest. */
   uint32_t split;
-  /* NULL, or int64 [SMs, 8]: uses the variant of the kernel that writes clock stamps. A bundle may have none. */
+  /* NULL, or int64 [SMs, 16, 8]: uses the variant of the kernel that writes stamps, a row for each of the first 15
+   * pieces of work of a block, and one for the last of all: the GPU's timer (ns) as it begins, the SM's clock then,
+   * before its first chunk, behind its last and when its state is stored; its chunks; chunks for the state alone, plus
+   * 65536 for each hop; the timer at the end. A bundle may have none. */
   void *profile;
-  size_t profile_size; /* bytes at profile: at least SMs * 64 */
+  size_t profile_size; /* bytes at profile: at least SMs * 1024 */
 
   void *workspace;       /* may be NULL if the size needed is 0; else a multiple of 16 */
   size_t workspace_size; /* bytes */

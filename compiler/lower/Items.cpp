@@ -1,0 +1,312 @@
+// convert-tile-to-sm: where a block's work comes from. One warp draws an item and lays it into a slot of shared memory;
+// every warp takes it from there.
+#include "compiler/lower/Lowering.h"
+#include "runtime/format/work.h"
+#include <cstddef>
+using namespace mlir;
+using namespace tile;
+using gdn::work::Header;
+using gdn::work::Item;
+
+namespace {
+constexpr int64_t itemBytes = sizeof(Item);
+}
+
+// Offset of a sequence on the token axis. One outside it is cut to it: nothing outside the caller's tensors is touched.
+Value Lowering::sequenceOffset(ValueRange work, Value index) {
+  Value cu = work[0], i = wide(index);
+  Value packed = cmp(arith::CmpIPredicate::ne, cu, i64(0));
+  auto load = [&](Type type, int64_t bytes, int64_t isWide) {
+    Value here = arith::AndIOp::create(b, loc, packed, eq(work[1], isWide));
+    return ::sm::LoadGlobalOp::create(b, loc, TypeRange{type}, add(cu, mul(i, bytes)), here, false).getResult(0);
+  };
+  Value given = arith::AddIOp::create(b, loc, wide(load(b.getI32Type(), 4, 0)), load(b.getI64Type(), 8, 1));
+  Value v = arith::MaxSIOp::create(b, loc, select(packed, given, mul(i, wide(work[3]))), i64(0));
+  return arith::TruncIOp::create(b, loc, b.getI32Type(), Value(arith::MinSIOp::create(b, loc, v, wide(work[4]))));
+}
+
+// Read afresh: what LLVM computes from parameters in front of the loop stays in registers around it.
+SmallVector<Value> Lowering::parameters(Value items) {
+  return llvm::map_to_vector(work.at(items), [&](Value v) -> Value { return ::sm::OpaqueOp::create(b, loc, v); });
+}
+
+Value Lowering::itemSlot(Value number) {
+  int64_t items = kernel->getAttrOfType<IntegerAttr>("items").getInt();
+  return add(add(sharedBase(), items), mul(andi(number, itemSlots - 1), itemBytes));
+}
+Value Lowering::itemBarrier(Value number, bool full) {
+  int64_t barriers = kernel->getAttrOfType<IntegerAttr>("item_barriers").getInt();
+  return add(add(sharedBase(), barriers + (full ? 0 : 8 * itemSlots)), shl(andi(number, itemSlots - 1), 3));
+}
+
+// A block's n-th item where nothing is cut: tiles in the order of memory, sequence by sequence, all v-heads of one, all
+// V blocks of a head. Blocks take them in strides of the grid.
+void Lowering::writeTile(ForeachOp op, ValueRange w, Value slot, Value number) {
+  auto items = cast<ItemsType>(op.getItems().getType());
+  int64_t split = intOf(items.getSplit()), columns = intOf(items.getColumns());
+  Value blocks = ::sm::BlocksOp::create(b, loc, b.getI32Type()), block = ::sm::BlockOp::create(b, loc, b.getI32Type());
+  Value tile = add(block, mul(number, blocks)), perSequence = mul(w[5], split);
+  Value sequence = arith::DivUIOp::create(b, loc, tile, perSequence);
+  Value rest = arith::RemUIOp::create(b, loc, tile, perSequence);
+  Value head = split == 1 ? rest : Value(arith::DivUIOp::create(b, loc, rest, i32(split)));
+  Value part = split == 1 ? i32(0) : Value(arith::RemUIOp::create(b, loc, rest, i32(split)));
+  Value some = cmp(arith::CmpIPredicate::slt, sequence, w[2]);
+  sequence = select(some, sequence, i32(0));
+  Value begin = sequenceOffset(w, sequence);
+  Value end = arith::MaxSIOp::create(b, loc, sequenceOffset(w, add(sequence, 1)), begin);
+  Value caller = i32(gdn::work::Caller), zero = i32(0);
+  SmallVector<Value> words(itemBytes / 4, zero);
+  auto set = [&](size_t offset, Value value) { words[offset / 4] = value; };
+  set(offsetof(Item, begin), begin), set(offsetof(Item, end), end);
+  set(offsetof(Item, sequence), sequence), set(offsetof(Item, head), head);
+  set(offsetof(Item, column), mul(part, columns)), set(offsetof(Item, valueHead), head);
+  set(offsetof(Item, from), caller), set(offsetof(Item, to), caller);
+  set(offsetof(Item, last), select(some, zero, i32(-1)));
+  for (size_t i = 0; i < words.size(); i += 4)
+    ::sm::StoreSharedOp::create(b, loc, ArrayRef(words).slice(i, 4), add(slot, 4 * i), false);
+}
+
+// Whether everything that an item of the late queue waits for has been stored: the state it starts from, and for each
+// hop, a lane each, matrix and vector. Other blocks raise flags; a flag that is up stays up.
+Value Lowering::ready(Value plan, Value item) {
+  auto words = ::sm::LoadGlobalOp::create(b, loc, SmallVector<Type>(4, b.getI32Type()),
+                                          add(item, int64_t(offsetof(Item, valueHead)) - 8), yes(), false);
+  Value column = words.getResult(0), hops = words.getResult(3);
+  auto more = ::sm::LoadGlobalOp::create(b, loc, SmallVector<Type>(4, b.getI32Type()),
+                                         add(item, int64_t(offsetof(Item, segment))), yes(), false);
+  Value segment = more.getResult(0), from = more.getResult(1), count = more.getResult(2);
+  auto header = [&](size_t offset) {
+    return ::sm::LoadGlobalOp::create(b, loc, TypeRange{b.getI32Type()}, add(plan, offset), yes(), false).getResult(0);
+  };
+  Value flags = add(plan, wide(header(offsetof(Header, flags))));
+  auto missing = [&](Value row, Value place, Value atLeast, Value asked) -> Value {
+    Value at = add(flags, wide(shl(add(mul(row, gdn::work::flagWords), place), 2)));
+    Value flag = ::sm::FlagLoadOp::create(b, loc, at, asked);
+    return arith::AndIOp::create(b, loc, asked, cmp(arith::CmpIPredicate::slt, flag, atLeast));
+  };
+  Value row = shr(column, 6), mine = cmp(arith::CmpIPredicate::slt, lane(), hops), one = i32(1);
+  Value first = arith::AndIOp::create(b, loc, isLane0(), cmp(arith::CmpIPredicate::sge, from, i32(0)));
+  Value lacks = missing(from, row, count, first), hop = add(segment, lane());
+  auto also = [&](Value other) { lacks = arith::OrIOp::create(b, loc, lacks, other); };
+  auto parameters = kernel->getAttrOfType<DictionaryAttr>("parameters");
+  auto extent = [&](StringRef name) { return parameters.getAs<IntegerAttr>(name).getInt(); };
+  Value whole = arith::AndIOp::create(b, loc, first, eq(hops, 0));
+  for (int64_t i = 1; i < extent("V") / extent("split") / 64; ++i)
+    also(missing(from, add(row, i), count, whole));
+  also(missing(hop, row, one, mine));
+  for (int64_t i = 0; i < extent("K") / 64; ++i)
+    also(missing(hop, i32(gdn::work::flagRows + i), one, mine));
+  return arith::XOrIOp::create(b, loc, Value(::sm::AnyOp::create(b, loc, lacks)), yes());
+}
+
+// The next item of the plan's two queues. Early items wait for earlier ones of their own queue alone. A late one is
+// taken when it will not wait and at least as much hangs on it as on the next early one; or when no early one is left:
+// then running blocks hold all early ones, and late ones wait for those or for smaller late ones. So whatever the number
+// of blocks, one of them can go on.
+void Lowering::writeDrawn(Value plan, Value slot) {
+  Type word = b.getI32Type();
+  auto at = [&](size_t offset) { return add(plan, int64_t(offset)); };
+  auto load = [&](Value address) {
+    return ::sm::LoadGlobalOp::create(b, loc, TypeRange{word}, address, yes(), false).getResult(0);
+  };
+  auto uniform = [&](Value v) -> Value { return ::sm::ShuffleOp::create(b, loc, ::sm::ShuffleMode::Idx, v, i32(0)); };
+  auto item = [&](size_t table, Value ticket) {
+    return add(add(plan, wide(load(at(table)))), wide(mul(ticket, itemBytes)));
+  };
+  auto below = [&](Value x, Value y) { return cmp(arith::CmpIPredicate::ult, x, y); };
+  // By lane 0, for all.
+  auto byOne = [&](llvm::function_ref<Value()> body) {
+    forgetLane();
+    auto one = scf::IfOp::create(b, loc, TypeRange{word}, isLane0(), true);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(one.thenBlock());
+    scf::YieldOp::create(b, loc, body());
+    b.setInsertionPointToStart(one.elseBlock());
+    scf::YieldOp::create(b, loc, i32(0));
+    b.setInsertionPointAfter(one);
+    return uniform(one.getResult(0));
+  };
+  // Carried: the item's address, 0 where none was left, -1 while the warp has none.
+  auto loop = scf::WhileOp::create(b, loc, TypeRange{b.getI64Type()}, ValueRange{i64(-1)});
+  OpBuilder::InsertionGuard guard(b);
+  Block *before = b.createBlock(&loop.getBefore(), {}, TypeRange{b.getI64Type()}, {loc});
+  scf::ConditionOp::create(b, loc, eq(before->getArgument(0), -1), before->getArguments());
+  b.createBlock(&loop.getAfter(), {}, TypeRange{b.getI64Type()}, {loc});
+  Value early = load(at(offsetof(Header, early))), late = load(at(offsetof(Header, late)));
+  Value nextLate = uniform(::sm::FlagLoadOp::create(b, loc, at(offsetof(Header, lateNext)), yes()));
+  Value nextEarly = uniform(::sm::FlagLoadOp::create(b, loc, at(offsetof(Header, earlyNext)), yes()));
+  Value earlyLeft = below(nextEarly, early);
+  auto some = scf::IfOp::create(b, loc, TypeRange{b.getI1Type()}, below(nextLate, late), true);
+  b.setInsertionPointToStart(some.thenBlock());
+  Value candidate = item(offsetof(Header, lateItems), nextLate);
+  Value other = item(offsetof(Header, earlyItems), select(earlyLeft, nextEarly, i32(0)));
+  Value first = cmp(arith::CmpIPredicate::sge, load(add(candidate, int64_t(offsetof(Item, tail)))),
+                    load(add(other, int64_t(offsetof(Item, tail)))));
+  Value take = arith::AndIOp::create(b, loc, ready(plan, candidate), first);
+  scf::YieldOp::create(b, loc, Value(select(earlyLeft, take, yes())));
+  b.setInsertionPointToStart(some.elseBlock());
+  scf::YieldOp::create(b, loc, Value(arith::ConstantIntOp::create(b, loc, 0, 1)));
+  b.setInsertionPointAfter(some);
+  forgetLane();
+
+  auto which = scf::IfOp::create(b, loc, TypeRange{b.getI64Type()}, some.getResult(0), true);
+  b.setInsertionPointToStart(which.thenBlock());
+  // Where no early item is left, nothing is to be weighed: a ticket, for which blocks need not race.
+  Value held = byOne([&]() -> Value {
+    Value next = at(offsetof(Header, lateNext));
+    auto weighed = scf::IfOp::create(b, loc, TypeRange{word}, earlyLeft, true);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(weighed.thenBlock());
+    scf::YieldOp::create(b, loc, Value(::sm::AtomicCasOp::create(b, loc, next, nextLate, add(nextLate, 1))));
+    b.setInsertionPointToStart(weighed.elseBlock());
+    scf::YieldOp::create(b, loc, Value(::sm::AtomicAddOp::create(b, loc, next, i32(1))));
+    return weighed.getResult(0);
+  });
+  Value lostRace = arith::AndIOp::create(b, loc, earlyLeft, cmp(arith::CmpIPredicate::ne, held, nextLate));
+  Value found = select(below(held, late), item(offsetof(Header, lateItems), held), i64(0));
+  scf::YieldOp::create(b, loc, Value(select(lostRace, i64(-1), found)));
+  b.setInsertionPointToStart(which.elseBlock());
+  Value ticket = byOne([&]() -> Value {
+    auto draw = scf::IfOp::create(b, loc, TypeRange{word}, earlyLeft, true);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(draw.thenBlock());
+    scf::YieldOp::create(
+        b, loc, Value(::sm::AtomicAddOp::create(b, loc, at(offsetof(Header, earlyNext)), i32(1))));
+    b.setInsertionPointToStart(draw.elseBlock());
+    scf::YieldOp::create(b, loc, early);
+    return draw.getResult(0);
+  });
+  // Where other blocks were faster, late items may be left.
+  Value lost = arith::AndIOp::create(b, loc, earlyLeft, cmp(arith::CmpIPredicate::uge, ticket, early));
+  Value drawn = select(earlyLeft, item(offsetof(Header, earlyItems), ticket), i64(0));
+  scf::YieldOp::create(b, loc, Value(select(lost, i64(-1), drawn)));
+  b.setInsertionPointAfter(which);
+  scf::YieldOp::create(b, loc, which.getResults());
+  b.setInsertionPointAfter(loop);
+  forgetLane();
+
+  Value address = loop.getResult(0), any = cmp(arith::CmpIPredicate::ne, address, i64(0));
+  auto writer = scf::IfOp::create(b, loc, isLane0(), false);
+  b.setInsertionPoint(writer.thenBlock()->getTerminator());
+  for (int64_t offset = 0; offset < itemBytes; offset += 16) {
+    auto words = ::sm::LoadGlobalOp::create(b, loc, SmallVector<Type>(4, word), add(address, offset), any, false);
+    SmallVector<Value> values = llvm::to_vector_of<Value>(words.getValues());
+    if (offset == int64_t(offsetof(Item, tail)))
+      values[1] = select(any, values[1], i32(-1));
+    ::sm::StoreSharedOp::create(b, loc, values, add(slot, offset), false);
+  }
+}
+static_assert(offsetof(Item, last) == offsetof(Item, tail) + 4 && offsetof(Item, tail) % 16 == 0);
+
+// By all lanes of the warp that draws.
+void Lowering::drawItem(ForeachOp op, Value number) {
+  // The slot was last used two items ago.
+  ::sm::MbarrierWaitOp::create(b, loc, itemBarrier(number, false), xori(andi(shr(number, 1), 1), 1));
+  SmallVector<Value> w = parameters(op.getItems());
+  Value slot = itemSlot(number);
+  if (op.hasPieces()) {
+    Value plan = w[7];
+    Value mode = ::sm::LoadGlobalOp::create(b, loc, TypeRange{b.getI32Type()}, add(plan, offsetof(Header, mode)),
+                                            cmp(arith::CmpIPredicate::ne, plan, i64(0)), false)
+                     .getResult(0);
+    auto planned = scf::IfOp::create(b, loc, eq(mode, gdn::work::Planned), true);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(planned.thenBlock()->getTerminator());
+    forgetLane();
+    writeDrawn(plan, itemSlot(number));
+    b.setInsertionPoint(planned.elseBlock()->getTerminator());
+    forgetLane();
+    auto one = scf::IfOp::create(b, loc, isLane0(), false);
+    b.setInsertionPoint(one.thenBlock()->getTerminator());
+    forgetLane();
+    writeTile(op, w, itemSlot(number), number);
+  } else {
+    auto one = scf::IfOp::create(b, loc, isLane0(), false);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(one.thenBlock()->getTerminator());
+    writeTile(op, w, slot, number);
+  }
+  forgetLane();
+  ::sm::WarpSyncOp::create(b, loc);
+  ::sm::MbarrierArriveOp::create(b, loc, itemBarrier(number, true), isLane0(), ValueRange{});
+}
+
+// Waits for the next item, and says whether it is one. The first warp of the kernel's first role has drawn it.
+Value Lowering::takeItem(ForeachOp op) {
+  Value number = field(ItemNumber);
+  if (role == *kernel.getBody().getOps<RoleOp>().begin()) {
+    auto drawer = scf::IfOp::create(
+        b, loc, Value(arith::AndIOp::create(b, loc, eq(warpInCopy(), 0), eq(copyIndex(), 0))), false);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(drawer.thenBlock()->getTerminator());
+    forgetLane();
+    drawItem(op, field(ItemNumber));
+  }
+  forgetLane();
+  ::sm::MbarrierWaitOp::create(b, loc, itemBarrier(number, true), andi(shr(number, 1), 1));
+  Value last = ::sm::LoadSharedOp::create(b, loc, TypeRange{b.getI32Type()},
+                                          add(itemSlot(number), int64_t(offsetof(Item, last))))
+                   .getResult(0);
+  return eq(last, 0);
+}
+
+// The item lies in a record of the warp's, what is needed once in its slot: a role with few registers reads what it
+// needs when it needs it.
+LogicalResult Lowering::lowerForeach(ForeachOp op) {
+  writeRecord(FirstShared, {copyIndex(), i32(0)});
+  SmallVector<Value *> carried = movedIn(op);
+  auto load = [&] { return llvm::map_to_vector(carried, [](Value *p) { return *p; }); };
+  auto store = [&](ValueRange values) {
+    for (auto [p, v] : llvm::zip_equal(carried, values))
+      *p = v;
+  };
+  SmallVector<Value> inits = load();
+  SmallVector<Location> locations(inits.size(), loc);
+  auto loop = scf::WhileOp::create(b, loc, ValueRange(inits).getTypes(), inits);
+  OpBuilder::InsertionGuard guard(b);
+  Block *before = b.createBlock(&loop.getBefore(), {}, ValueRange(inits).getTypes(), locations);
+  forgetLane();
+  scf::ConditionOp::create(b, loc, takeItem(op), before->getArguments());
+
+  Block *body = b.createBlock(&loop.getAfter(), {}, ValueRange(inits).getTypes(), locations);
+  forgetLane();
+  store(body->getArguments());
+  Value slot = itemSlot(field(ItemNumber));
+  auto words = [&](size_t offset) {
+    return ::sm::LoadSharedOp::create(b, loc, SmallVector<Type>(4, b.getI32Type()), add(slot, offset)).getValues();
+  };
+  ValueRange front = words(0), back = words(offsetof(Item, column));
+  Value kHead = arith::DivUIOp::create(b, loc, front[3], parameters(op.getItems())[6]);
+  writeRecord(Begin, {front[0], front[1], front[2], kHead, front[3], back[0], back[1], back[2]});
+  auto inSlot = [](size_t offset) { return int64_t(recordBytes + offset) / 4; };
+  const int64_t places[] = {Begin,
+                            Sequence,
+                            HeadK,
+                            HeadV,
+                            Column,
+                            Warm,
+                            ValueHead,
+                            inSlot(offsetof(Item, hops)),
+                            inSlot(offsetof(Item, segment)),
+                            inSlot(offsetof(Item, from)),
+                            inSlot(offsetof(Item, fromCount)),
+                            inSlot(offsetof(Item, to))};
+  static_assert(std::size(places) == ForeachOp::pieceFields);
+  for (BlockArgument arg : op.getBody().getArguments().drop_front())
+    fields[arg] = places[arg.getArgNumber()];
+  if (failed(lowerBlock(op.getBody().front())))
+    return failure();
+
+  Value next = field(FirstShared);
+  for (auto share : op.getBody().getOps<ShareOp>()) {
+    next = sub(next, Value(arith::RemUIOp::create(b, loc, scalar(share.getCount()), i32(copies))));
+    next = select(cmp(arith::CmpIPredicate::slt, next, i32(0)), add(next, copies), next);
+  }
+  Value number = field(ItemNumber);
+  writeRecord(FirstShared, {next, add(number, 1)});
+  ::sm::MbarrierArriveOp::create(b, loc, itemBarrier(number, false), isLane0(), ValueRange{});
+  scf::YieldOp::create(b, loc, load());
+  store(loop.getResults());
+  forgetLane();
+  return success();
+}
