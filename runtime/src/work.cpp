@@ -61,7 +61,7 @@ bool takesPlan(const Kernel &kernel) {
 
 bool prefersSplit(const Shape &shape, int sms) {
   int64_t tiles = shape.sequences * shape.headsV;
-  return !shape.invariant && 4 * tiles > sms && 2 * tiles <= sms && shape.tokens <= 2048 * shape.sequences;
+  return !shape.invariant && 2 * tiles <= sms && (4 * tiles > sms || shape.tokens <= 2048 * shape.sequences);
 }
 
 size_t workspaceBytes(const Kernel &kernel, const Shape &shape) {
