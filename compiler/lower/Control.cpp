@@ -47,8 +47,8 @@ LogicalResult Lowering::lowerFor(scf::ForOp op) {
   ValueRange args = loop.getRegionIterArgs();
   bind(op.getRegionIterArgs(), args.take_front(own));
   store(moved, args.drop_front(own));
-  // ptxas takes what a loop of unknown length has counted for different in each lane: descriptors that are computed from
-  // it would have to cross to uniform registers one by one.
+  // ptxas takes what a loop of unknown length has counted for different in each lane: descriptors that are computed
+  // from it would have to cross to uniform registers one by one.
   for (Value *place : moved)
     *place = ::sm::ShuffleOp::create(b, loc, ::sm::ShuffleMode::Idx, *place, i32(0));
   if (failed(lowerBlock(*op.getBody())))

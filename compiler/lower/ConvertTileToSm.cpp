@@ -141,7 +141,8 @@ void Lowering::declareArguments(SmallVector<NamedAttribute> &attrs) {
       fields.push_back(param(longWord, "batch", "cu_seqlens"));
       for (StringRef field : {"cu_wide", "sequences", "length", "tokens", "heads", "ratio"})
         fields.push_back(param(word, "batch", field));
-      if (llvm::any_of(arg.getUsers(), [](Operation *op) { return isa<ForeachOp>(op) && cast<ForeachOp>(op).hasPieces(); }))
+      if (llvm::any_of(arg.getUsers(),
+                       [](Operation *op) { return isa<ForeachOp>(op) && cast<ForeachOp>(op).hasPieces(); }))
         fields.push_back(param(longWord, "batch", "plan"));
     } else if (auto type = dyn_cast<ViewType>(arg.getType())) {
       if (arg.use_empty())
@@ -224,7 +225,7 @@ void Lowering::prologue() {
   kernel.walk([&](RingOp r) { rings.push_back(r); });
   auto get = [](Operation *op, StringRef name) { return op->getAttrOfType<IntegerAttr>(name).getInt(); };
   bool zeroed = false;
-  {
+  if (kernel->hasAttr("item_barriers")) {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPoint(first.thenBlock()->getTerminator());
     for (int64_t i = 0; i < itemSlots; ++i) {

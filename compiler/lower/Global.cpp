@@ -151,7 +151,8 @@ SmallVector<Value> Lowering::loadRow(LoadOp op) {
 }
 
 // Visits a thread's registers of a matrix in global memory, the last two axes of its view, columns 8j + 2q + e and rows
-// + 8h, with the address of each (with `pairs`: of each two). One running address: with 64 of them at once there are no registers left for the values.
+// + 8h, with the address of each (with `pairs`: of each two). One running address: with 64 of them at once there are no
+// registers left for the values.
 void Lowering::forEachAddress(Value view, ValueRange index, FragType type, int64_t bytes, bool pairs,
                               function_ref<void(int64_t r, Value at)> visit) {
   ViewRef &v = views.at(view);

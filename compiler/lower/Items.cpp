@@ -101,8 +101,8 @@ Value Lowering::ready(Value plan, Value item) {
 
 // The next item of the plan's two queues. Early items wait for earlier ones of their own queue alone. A late one is
 // taken when it will not wait and at least as much hangs on it as on the next early one; or when no early one is left:
-// then running blocks hold all early ones, and late ones wait for those or for smaller late ones. So whatever the number
-// of blocks, one of them can go on.
+// then running blocks hold all early ones, and late ones wait for those or for smaller late ones. So whatever the
+// number of blocks, one of them can go on.
 void Lowering::writeDrawn(Value plan, Value slot) {
   Type word = b.getI32Type();
   auto at = [&](size_t offset) { return add(plan, int64_t(offset)); };
@@ -170,8 +170,7 @@ void Lowering::writeDrawn(Value plan, Value slot) {
     auto draw = scf::IfOp::create(b, loc, TypeRange{word}, earlyLeft, true);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(draw.thenBlock());
-    scf::YieldOp::create(
-        b, loc, Value(::sm::AtomicAddOp::create(b, loc, at(offsetof(Header, earlyNext)), i32(1))));
+    scf::YieldOp::create(b, loc, Value(::sm::AtomicAddOp::create(b, loc, at(offsetof(Header, earlyNext)), i32(1))));
     b.setInsertionPointToStart(draw.elseBlock());
     scf::YieldOp::create(b, loc, early);
     return draw.getResult(0);
@@ -235,8 +234,8 @@ void Lowering::drawItem(ForeachOp op, Value number) {
 Value Lowering::takeItem(ForeachOp op) {
   Value number = field(ItemNumber);
   if (role == *kernel.getBody().getOps<RoleOp>().begin()) {
-    auto drawer = scf::IfOp::create(
-        b, loc, Value(arith::AndIOp::create(b, loc, eq(warpInCopy(), 0), eq(copyIndex(), 0))), false);
+    auto drawer =
+        scf::IfOp::create(b, loc, Value(arith::AndIOp::create(b, loc, eq(warpInCopy(), 0), eq(copyIndex(), 0))), false);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPoint(drawer.thenBlock()->getTerminator());
     forgetLane();

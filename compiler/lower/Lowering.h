@@ -31,7 +31,8 @@ struct ViewRef {
 // register around loops. Where a step goes once around, the parity alone.
 struct Track {
   int64_t depth, step;
-  DenseMap<Block *, SmallVector<Operation *>> ends; // in each block that moves the rings, the ops behind which the position advances
+  DenseMap<Block *, SmallVector<Operation *>>
+      ends; // in each block that moves the rings, the ops behind which the position advances
   Value position;
   bool wholeRounds() const { return step > 1 && step % depth == 0; }
 };

@@ -27,9 +27,7 @@ namespace {
 struct Moves {
   Block *block;
   int64_t puts = 0, gets = 0;
-  bool operator==(const Moves &o) const {
-    return block == o.block && std::max(puts, gets) == std::max(o.puts, o.gets);
-  }
+  bool operator==(const Moves &o) const { return block == o.block && std::max(puts, gets) == std::max(o.puts, o.gets); }
 };
 struct Uses {
   SmallVector<Moves> moves;

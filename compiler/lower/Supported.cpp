@@ -19,8 +19,9 @@ bool canLoad(FragType frag, ViewType view) {
          (frag.dim(0) > 1 ? any || view.getElement().isF32() : any && (frag.dim(1) == lanesWide || frag.dim(1) == 1));
 }
 bool canStore(FragType frag, ViewType view) {
-  return canLoad(frag, view) || (frag.dim(0) > 1 && !frag.getElement().isF32() &&
-                                 frag.getElement() == view.getElement() && intOf(view.getUnit()) + 1 == int64_t(view.getDims().size()));
+  return canLoad(frag, view) ||
+         (frag.dim(0) > 1 && !frag.getElement().isF32() && frag.getElement() == view.getElement() &&
+          intOf(view.getUnit()) + 1 == int64_t(view.getDims().size()));
 }
 bool canWrite(FragType frag, BufType buf) {
   if (isRowBuffer(buf))

@@ -1,5 +1,5 @@
-// tile-rotate: deferred work runs in the next iteration, at its tile.resume, and behind the loop for the last one. What a
-// loop of products carries enters it as the result of one.
+// tile-rotate: deferred work runs in the next iteration, at its tile.resume, and behind the loop for the last one. What
+// a loop of products carries enters it as the result of one.
 #include "compiler/tile/Passes.h"
 #include "dialects/tile/Tile.h"
 #include "mlir/IR/BuiltinOps.h"

@@ -89,9 +89,9 @@ LogicalResult LoadOp::verify() {
       view.getDims().size() == 1 && getIndex().size() == 1 && isOne(frag.getDims()[0]) && isOne(frag.getDims()[1]);
   if (getChunk() ? row : one || isMatrix(view, getIndex(), frag))
     return success();
-  return emitOpError(
-             "expected a chunk's row [1, n] of a view [tokens, heads], a matrix at an index for each axis, or an element "
-             "[1, 1] of a view with one axis, got ")
+  return emitOpError("expected a chunk's row [1, n] of a view [tokens, heads], a matrix at an index for each axis, or "
+                     "an element "
+                     "[1, 1] of a view with one axis, got ")
          << frag << " at " << getIndex().size() << " indices of " << view;
 }
 LogicalResult StoreOp::verify() {

@@ -61,7 +61,9 @@ bool takesPlan(const Kernel &kernel) {
 
 bool prefersSplit(const Shape &shape, int sms) {
   int64_t tiles = shape.sequences * shape.headsV;
-  return !shape.invariant && 2 * tiles <= sms && (4 * tiles > sms || shape.tokens <= 2048 * shape.sequences);
+  int64_t longest = shape.packed ? shape.tokens : shape.length; // that a sequence may be
+  bool even = !shape.packed || shape.sequences == 1;
+  return !shape.invariant && 2 * tiles <= sms && (longest <= 2048 || (even && 4 * tiles > sms));
 }
 
 size_t workspaceBytes(const Kernel &kernel, const Shape &shape) {

@@ -9,8 +9,8 @@ namespace gdn {
 // Whether a launch of the kernel can follow a plan.
 bool takesPlan(const Kernel &kernel);
 
-// Whether the call is left uncut for V split over two blocks, which then fill more than half of the GPU in short
-// sequences.
+// Whether the call is left uncut for V split over two blocks: of short sequences, for which cuts cost more than they
+// save, or of equal ones that then fill more than half of the GPU.
 bool prefersSplit(const Shape &shape, int sms);
 
 // The workspace of a kernel of its own, and with the plan's behind it where there may be one on a GPU of its

@@ -373,7 +373,8 @@ int64_t Member::chunks() const {
 
 std::vector<Member> members(const Config &config) {
   List list(config);
-  for (auto *kind : {lengths, packed, dense, heads, gates, betas, keys, values, states, invariance, fusions, norms, cuts})
+  for (auto *kind :
+       {lengths, packed, dense, heads, gates, betas, keys, values, states, invariance, fusions, norms, cuts})
     kind(list);
   bool kFirst = false;
   for (bool valueFirst : config.layouts)

@@ -168,7 +168,7 @@ TEST_F(Work, IsLeftToAnUncutSplitInOneCase) {
 }
 
 TEST_F(Work, OfPackedSequencesIsSeenOnTheDeviceAlone) {
-  pack(300, 2);
+  pack(30000, 2);
   planParams();
   EXPECT_EQ(fakeCuda().launches.size(), 2u);
   pack(70000, 70000);

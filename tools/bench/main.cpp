@@ -103,8 +103,8 @@ public:
       return;
     std::fprintf(file, "%s,%s,", today().c_str(), setup.gpu.info().name);
     m.clocks ? std::fprintf(file, "%.0f", m.clocks->megahertz) : 0;
-    std::fprintf(file, ",gdnc,%s,%s,%u,%u,%s,%.4f,", version.c_str(), operation(setup, c).c_str(), c.keyHeads, c.valueHeads,
-                 c.label.c_str(), m.milliseconds);
+    std::fprintf(file, ",gdnc,%s,%s,%u,%u,%s,%.4f,", version.c_str(), operation(setup, c).c_str(), c.keyHeads,
+                 c.valueHeads, c.label.c_str(), m.milliseconds);
     m.clocks ? std::fprintf(file, "%.0f", m.clocks->perChunk) : 0;
     std::fprintf(file, "\n");
     std::fflush(file);

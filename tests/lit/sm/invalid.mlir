@@ -98,13 +98,6 @@ sm.kernel @k(%m: !sm.map) attributes {threads = 128 : i64, shared_bytes = 0 : i6
 }
 
 // -----
-sm.kernel @k(%m: !sm.map) attributes {threads = 128 : i64, shared_bytes = 0 : i64, params = [
-    {kind = "map", name = "a", element = "bf16", columns = 64 : i64, box_columns = 64 : i64, box_rows = 64 : i64}]} {
-  // expected-error @below {{expected 1 to 5 coordinates, got 0}}
-  sm.bulk.prefetch %m[]
-}
-
-// -----
 sm.kernel @k() attributes {threads = 128 : i64, shared_bytes = 0 : i64, params = []} {
   %x = sm.lane
   // expected-error @below {{expected n a multiple of 8 up to 256, got 12}}

@@ -15,9 +15,9 @@ sm.kernel @ops(%map: !sm.map, %p: i64, %s: f32) attributes {threads = 256 : i64,
   %base = sm.shared_base
   // CHECK: "llvm.nvvm.read.ptx.sreg.tid.x"
   %thread = sm.thread : i32
-  // CHECK: "llvm.nvvm.read.ptx.sreg.ctaid.x"
+  // CHECK: has_side_effects "{{.*}}mov.u32 $0, %ctaid.x;", "=r"
   %block = sm.block : i32
-  // CHECK: "llvm.nvvm.read.ptx.sreg.nctaid.x"
+  // CHECK: has_side_effects "{{.*}}mov.u32 $0, %nctaid.x;", "=r"
   %blocks = sm.blocks : i32
   // CHECK: %[[TID:.*]] = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.tid.x"
   // CHECK: %[[FIVE:.*]] = llvm.mlir.constant(5 : i32)
@@ -67,8 +67,21 @@ sm.kernel @ops(%map: !sm.map, %p: i64, %s: f32) attributes {threads = 256 : i64,
 
   // CHECK: has_side_effects "{{.*}}cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [$0], [$1, {$2, $3}], [$4];", "r,l,r,r,r,~{memory}" %[[BASE]], %[[MAP]]
   sm.bulk.load %map[%lane, %warp] to %base on %thread
-  // CHECK: has_side_effects "{{.*}}cp.async.bulk.prefetch.tensor.1d.L2.global [$0, {$1}];", "l,r" %[[MAP]]
-  sm.bulk.prefetch %map[%lane]
+  %bit = arith.constant true
+  // CHECK: has_side_effects "{{.*}}cp.async.bulk.prefetch.L2.global [$0], $1;", "l,r"
+  sm.bulk.prefetch %p bytes %lane
+  // CHECK: has_side_effects "{{.*}}ld.acquire.gpu.global.u32 $0, [$2];", "=&r,b,l,~{memory}"
+  %flag = sm.flag.load %p if %bit
+  // CHECK: has_side_effects "{{.*}}ld.acquire.gpu.global.u32 now, [$0];{{.*}}setp.lt.u32 more, now, $1;
+  sm.flag.wait %p reaches %flag
+  // CHECK: has_side_effects "{{.*}}red.release.gpu.global.add.u32 [$0], 1;", "l,~{memory}"
+  sm.flag.raise %p
+  // CHECK: has_side_effects "{{.*}}atom.relaxed.gpu.global.add.u32 $0, [$1], $2;", "=r,l,r,~{memory}"
+  %old = sm.atomic.add %p, %lane
+  // CHECK: has_side_effects "{{.*}}atom.relaxed.gpu.global.cas.b32 $0, [$1], $2, $3;", "=r,l,r,r,~{memory}"
+  %was = sm.atomic.cas %p, %old, %lane
+  // CHECK: has_side_effects "{{.*}}fence.proxy.async.global;", "~{memory}"
+  sm.fence.async_global
   // CHECK: has_side_effects "{{.*}}cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [$0, {$1, $2, $3}], [$4];", "l,r,r,r,r,~{memory}" %[[MAP]]
   sm.bulk.store %base to %map[%lane, %warp, %block]
   // CHECK: has_side_effects "{{.*}}cp.async.bulk.commit_group;", "~{memory}"

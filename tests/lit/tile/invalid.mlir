@@ -235,7 +235,7 @@ tile.template @wide_box {
 !view = !tile.view<[?, ?, 64], bf16>
 tile.template @no_chunk {
   tile.proc @p(%b: !buf, %v: !view, %i: i32) {
-    // expected-error @+1 {{expected a chunk of a view [tokens, heads, columns] at a head and a column, got 1 indices of '!tile.view<[?, ?, 64], bf16>'}}
+    // expected-error @+1 {{expected a chunk of a view [tokens, heads, columns] at a head and a column, or of a view [rows, columns], got 1 indices of '!tile.view<[?, ?, 64], bf16>'}}
     tile.copy_out %b to %v[%i] : !buf to !view
     tile.yield
   }
@@ -246,8 +246,8 @@ tile.template @no_chunk {
 !buf = !tile.buf<[64, 64], bf16>
 tile.template @rows_of_gates {
   tile.proc @p(%b: !buf, %v: !view, %i: i32, %c: !tile.chunk) {
-    // expected-error @+1 {{expected a chunk of a view [tokens, heads, columns] at a head and a column, got 1 indices of '!tile.view<[?, ?], bf16>'}}
-    tile.copy_out %b to %v[%i] at %c : !buf to !view
+    // expected-error @+1 {{expected a chunk of a view [tokens, heads, columns] at a head and a column, or of a view [rows, columns], got 2 indices of '!tile.view<[?, ?], bf16>'}}
+    tile.copy_out %b to %v[%i, %i] at %c : !buf to !view
     tile.yield
   }
 }
@@ -272,7 +272,7 @@ tile.template @other_elements {
 !view = !tile.view<[?, ?], any>
 tile.template @row_without_chunk {
   tile.proc @p(%v: !view, %i: i32) {
-    // expected-error @+1 {{expected a chunk's row [1, n] of a view [tokens, heads], a matrix of a view with four axes, or an element [1, 1] of a view with one, got '!tile.frag<[1, 64], f32>' at 1 indices of '!tile.view<[?, ?], any>'}}
+    // expected-error @+1 {{expected a chunk's row [1, n] of a view [tokens, heads], a matrix at an index for each axis, or an element [1, 1] of a view with one axis, got '!tile.frag<[1, 64], f32>' at 1 indices of '!tile.view<[?, ?], any>'}}
     %x = tile.load %v[%i] : !view to !row
     tile.yield
   }
@@ -283,8 +283,8 @@ tile.template @row_without_chunk {
 !view = !tile.view<[?, ?, 64], any>
 tile.template @matrix_of_three_axes {
   tile.proc @p(%v: !view, %x: !acc, %i: i32) {
-    // expected-error @+1 {{expected a matrix of a view with four axes, got '!tile.frag<[64, 64], f32>' at 3 indices of '!tile.view<[?, ?, 64], any>'}}
-    tile.store %x to %v[%i, %i, %i] : !acc to !view
+    // expected-error @+1 {{expected a matrix at an index for each axis, got '!tile.frag<[64, 64], f32>' at 2 indices of '!tile.view<[?, ?, 64], any>'}}
+    tile.store %x to %v[%i, %i] : !acc to !view
     tile.yield
   }
 }
@@ -393,7 +393,7 @@ tile.template @one_warps_product {
 tile.template @item_fields {
   tile.kernel @main(%items: !tile.items<1, 64>) {
     tile.role @r warps(4) registers(64) {
-      // expected-error @+1 {{expected 5 names, one for each field of an item}}
+      // expected-error @+1 {{expected 5 names, one for each field of an item, or 12 for pieces of them}}
       tile.foreach (%span, %seq) in %items : !tile.items<1, 64> { }
     }
   }
@@ -481,5 +481,47 @@ tile.template @item_types {
       ^bb0(%i: i32):
       }) : (!tile.items<1, 64>) -> ()
     }
+  }
+}
+
+// -----
+!view = !tile.view<[?, ?, 64], bf16>
+!buf = !tile.buf<[64, 64], bf16>
+tile.template @copy_into_nothing {
+  tile.proc @p(%b: !buf, %v: !view, %i: i32, %c: !tile.chunk) {
+    // expected-error @+1 {{expects parent op 'tile.put'}}
+    tile.copy_in %v[%i] at %c to %b : !view to !buf
+    tile.yield
+  }
+}
+
+// -----
+!acc = !tile.frag<[64, 64], f32>
+!buf = !tile.buf<[64, 64], bf16>
+tile.template @sum_used_twice {
+  tile.proc @p(%b: !buf) {
+    %x_ = tile.mma %b, %b : !buf, !buf
+    // expected-error @+1 {{adds to a product that others use, or of another region}}
+    %y_ = tile.mma %b, %b into %x_ : !buf, !buf into !tile.pending<!acc>
+    %x = tile.wait %x_ : !tile.pending<!acc>
+    tile.yield
+  }
+}
+
+// -----
+tile.template @columns_of_other_rows {
+  tile.proc @p(%x: !tile.frag<[64, 128], f32>) {
+    // expected-error @+1 {{must keep rows and element type, got}}
+    %y = tile.columns %x from 0 : !tile.frag<[64, 128], f32> to !tile.frag<[64, 64], bf16>
+    tile.yield
+  }
+}
+
+// -----
+tile.template @columns_outside {
+  tile.proc @p(%x: !tile.frag<[64, 128], f32>) {
+    // expected-error @+1 {{expected columns from a multiple of 16 on,}}
+    %y = tile.columns %x from 96 : !tile.frag<[64, 128], f32> to !tile.frag<[64, 64], f32>
+    tile.yield
   }
 }

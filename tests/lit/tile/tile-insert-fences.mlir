@@ -4,7 +4,7 @@
 // CHECK: %[[KQ:.*]] = tile.ring depth(3)
 // CHECK: %[[T:.*]] = tile.ring depth({{.*}}zeroed} : <!tile.buf
 // Warps that work side by side are not held up between.
-// CHECK: tile.one_warp
+// CHECK: tile.cumsum
 // CHECK: } {warp = 0 : i64}
 // CHECK-NEXT: tile.one_warp
 // Copies that take turns in a ring follow the warp that has waited for the slot. One copy has nobody to follow.

@@ -41,10 +41,11 @@ tile.kernel @leaves(%n: i32, %b: !buf) {
   %one = arith.constant 1 : i32
   tile.role @r warps(4) registers(128) {
     scf.for %i = %zero to %n step %one : i32 {
-      // expected-error @+1 {{is still in flight at the loop's back-edge and is not carried}}
       %p = tile.mma %b, %b : !buf, !buf
       %q = tile.mma %b, %b into %p : !buf, !buf into !tile.pending<!acc>
       %r = tile.mma %b, %b into %q : !buf, !buf into !tile.pending<!acc>
+      // A sum of products is one, and it is the last that stands for it.
+      // expected-error @+1 {{is still in flight at the loop's back-edge and is not carried}}
       %s = tile.mma %b, %b into %r : !buf, !buf into !tile.pending<!acc>
       tile.turn -> (!tile.pending<!acc>) { tile.yield %s : !tile.pending<!acc> }
     }

@@ -6,6 +6,7 @@
 // CHECK: %[[GATES:.*]] = tile.ring depth(2) {bytes = 0 : i64, {{.*}}empty_count = 12 : i64, {{.*}}full_count = 1 : i64
 // CHECK: %[[T:.*]] = tile.ring depth(2) {bytes = 0 : i64, {{.*}}empty_count = 8 : i64, {{.*}}full_count = 4 : i64
 // CHECK: tile.role @state
+// CHECK: tile.turn
 // CHECK: %[[TT:.*]] = tile.get %[[T]]
 // CHECK-NEXT: %[[U:.*]] = tile.mma %{{.*}}, trans %[[TT]]
 // CHECK: tile.wait %[[U]]
