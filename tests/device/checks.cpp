@@ -157,6 +157,32 @@ Verdict changing(const Session &session, const Member &member, uint64_t seed, bo
   return verdict;
 }
 
+// A large state that nothing decays is mostly overwritten in the end: what is left of its rounding may exceed any
+// bound, but not what it is without cuts.
+Verdict cuts(const Session &session, const Member &member, uint64_t seed) {
+  Problem problem = generate(member.recipe, seed);
+  Result want = reference::recurrence(problem);
+  Storage storage = member.storage;
+  storage.cuts = GDN_CUT_OFF;
+  Outcome uncut = Call(session.gpu, session.bundle, problem, storage).run();
+  Outcome got = Call(session.gpu, session.bundle, problem, member.storage).run();
+  Verdict verdict;
+  if (member.recipe.stateScale <= 1)
+    judgeNumbers(session, member, problem, got, verdict);
+  auto compare = [&](const std::vector<double> &expected, const std::vector<float> &cut,
+                     const std::vector<float> &whole, size_t width, const char *what) {
+    reference::Error error = reference::compare(expected, cut, problem.valueHeads, width);
+    reference::Bound bound{1.2 * reference::compare(expected, whole, problem.valueHeads, width).relative, 0};
+    verdict.require(error.faults().empty(), what);
+    verdict.require(error.relative <= bound.relative, (std::string(what) + " is less exact than without cuts").c_str());
+    return std::pair(error, bound);
+  };
+  std::tie(verdict.output, verdict.outputBound) = compare(want.output, got.output, uncut.output, problem.valueDim, "O");
+  std::tie(verdict.state, verdict.stateBound) = compare(want.state, got.state, uncut.state, problem.stateSize(), "S");
+  verdict.require(got.untouched, "wrote beside its outputs");
+  return verdict;
+}
+
 Verdict splits(const Session &session, const Member &member, uint64_t seed) {
   Verdict verdict;
   Problem problem = generate(member.recipe, seed);
@@ -191,6 +217,8 @@ Verdict judge(const Session &session, const Member &member, uint64_t seed) {
     return changing(session, member, seed, true);
   case Check::Splits:
     return splits(session, member, seed);
+  case Check::Cuts:
+    return cuts(session, member, seed);
   case Check::Reference:
     return judgeReference(session, member, seed);
   case Check::Large:

@@ -215,6 +215,7 @@ void cuts(List &list) {
     auto add = [&](std::string name, Lengths lengths, uint32_t keyHeads, uint32_t valueHeads) -> Member & {
       Member &member = list.add("cuts", std::string(way.name) + ", " + name, std::move(lengths), keyHeads, valueHeads);
       member.storage.cuts = way.flags;
+      member.check = Check::Cuts;
       return member;
     };
     add("one head", {1500}, 1, 1);

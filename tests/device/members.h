@@ -23,6 +23,7 @@ enum class Check {
   Update,    // offsets and data replaced in place between calls
   Graph,     // the same, between replays of one graph
   Splits,    // against the reference with every number of blocks a head
+  Cuts,      // no less exact than without cuts, by more than a fifth
   Reference, // the fp64 reference on the GPU against the one on the CPU
   Large,     // against the reference on the GPU
 };
