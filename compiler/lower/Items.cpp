@@ -62,8 +62,8 @@ void Lowering::writeTile(ForeachOp op, ValueRange w, Value slot, Value number) {
   set(offsetof(Item, column), mul(part, columns)), set(offsetof(Item, valueHead), head);
   set(offsetof(Item, from), caller), set(offsetof(Item, to), caller);
   set(offsetof(Item, last), select(some, zero, i32(-1)));
-  for (size_t i = 0; i < words.size(); i += 4)
-    ::sm::StoreSharedOp::create(b, loc, ArrayRef(words).slice(i, 4), add(slot, 4 * i), false);
+  for (size_t i = 0; i < words.size(); i += 2)
+    ::sm::StoreSharedOp::create(b, loc, ArrayRef(words).slice(i, 2), add(slot, 4 * i), false);
 }
 
 // Whether everything that an item of the late queue waits for has been stored: the state it starts from, and for each
@@ -184,16 +184,16 @@ void Lowering::writeDrawn(Value plan, Value slot) {
   b.setInsertionPointAfter(loop);
   forgetLane();
 
+  // A lane copies sixteen bytes.
   Value address = loop.getResult(0), any = cmp(arith::CmpIPredicate::ne, address, i64(0));
-  auto writer = scf::IfOp::create(b, loc, isLane0(), false);
+  auto writer = scf::IfOp::create(b, loc, below(lane(), i32(itemBytes / 16)), false);
   b.setInsertionPoint(writer.thenBlock()->getTerminator());
-  for (int64_t offset = 0; offset < itemBytes; offset += 16) {
-    auto words = ::sm::LoadGlobalOp::create(b, loc, SmallVector<Type>(4, word), add(address, offset), any, false);
-    SmallVector<Value> values = llvm::to_vector_of<Value>(words.getValues());
-    if (offset == int64_t(offsetof(Item, tail)))
-      values[1] = select(any, values[1], i32(-1));
-    ::sm::StoreSharedOp::create(b, loc, values, add(slot, offset), false);
-  }
+  Value part = shl(lane(), 4);
+  auto words = ::sm::LoadGlobalOp::create(b, loc, SmallVector<Type>(4, word), add(address, wide(part)), any, false);
+  SmallVector<Value> values = llvm::to_vector_of<Value>(words.getValues());
+  Value none = arith::AndIOp::create(b, loc, eq(part, int64_t(offsetof(Item, tail))), eq(address, 0));
+  values[1] = select(none, i32(-1), values[1]);
+  ::sm::StoreSharedOp::create(b, loc, values, add(slot, part), false);
 }
 static_assert(offsetof(Item, last) == offsetof(Item, tail) + 4 && offsetof(Item, tail) % 16 == 0);
 

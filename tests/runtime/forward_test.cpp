@@ -253,9 +253,7 @@ TEST_F(Launch, ShorterStructsOfEarlierVersions) {
 
 TEST_F(Launch, InputOptions) {
   for (auto change : {+[](gdn_forward_args &a) { a.flags = GDN_BETA_LOGITS; },
-                      +[](gdn_forward_args &a) {
-                        a.a_log = {address(0x100), GDN_F32};
-                      }}) {
+                      +[](gdn_forward_args &a) { a.a_log = {address(0x100), GDN_F32}; }}) {
     gdn_forward_args changed = args;
     change(changed);
     expectFailure(GDN_UNSUPPORTED,

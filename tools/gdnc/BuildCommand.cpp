@@ -137,7 +137,7 @@ void gdnc::addBuild(CLI::App &app) {
                    "variants beside the plain kernels: l2norm (normalises q and k), or none (default: all)")
       ->delimiter(',')
       ->check(oneOf({"l2norm", "none"}));
-  command->add_flag("--profile", options->profile, "also the variants that write clock stamps");
+  command->add_flag("--profile", options->profile, "also the variants that write clock stamps (bf16)");
   command->add_flag("--with-ptx", options->withPtx, "keep each kernel's PTX in the bundle");
   command->add_option("--jobs,-j", options->jobs, "kernels to compile at a time (default: one a core)")
       ->check(positive());
