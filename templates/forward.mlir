@@ -230,7 +230,7 @@ tile.template @forward {
     %zeros = tile.value 0 - 2 : i32
     %identity = tile.value 0 - 3 : i32
     %matrix = tile.value 1048576 : i32         // where places of matrices begin
-    %nothing = tile.value 1073741824 : i32     // a head that no tensor has: reads as zeros
+    %outside = tile.value 1073741824 : i32     // a diagonal that no matrix has
     %rows_m = tile.value K : i32
     %rows_p = tile.value chunk : i32
     %parts = tile.value parts : i32
@@ -428,7 +428,6 @@ tile.template @forward {
         %whole = arith.addi %v0, %v1 : i32
         %vg = arith.select %jumps, %v0, %whole : i32                // first row in the head
         %place = arith.divsi %vg, %rows : i32
-        %slot = arith.cmpi sge, %from, %c0 : i32
         %at_rest = arith.select %idle, %zeros, %from : i32
         %given = arith.cmpi eq, %at_rest, %caller : i32
         %stored = arith.cmpi sge, %at_rest, %c0 : i32
@@ -442,7 +441,7 @@ tile.template @forward {
             scf.yield %x : !state
           } else {
             %one = arith.cmpi eq, %from, %identity : i32
-            %off = arith.select %one, %vg, %nothing : i32
+            %off = arith.select %one, %vg, %outside : i32
             %x = tile.diagonal %off : !state
             scf.yield %x : !state
           }
