@@ -129,12 +129,12 @@ json toJson(const Setup &setup, const Case &c, const Measurement &m) {
               {"ms_fastest", m.fastest},
               {"ms_slowest", m.slowest},
               {"us_per_chunk", m.microsecondsPerChunk},
-              {"floor_clocks", c.floor(m.split)},
+              {"floor_clocks", m.split ? json(c.floor(m.split)) : json()},
               {"error_o", orNull(m.outputError)},
               {"error_s", orNull(m.stateError)}};
   row["clocks_per_chunk"] = m.clocks ? json(m.clocks->perChunk) : json();
   row["clock_mhz"] = m.clocks ? json(m.clocks->megahertz) : json();
-  row["of_floor"] = m.clocks ? json(c.floor(m.split) / m.clocks->perChunk) : json();
+  row["of_floor"] = m.clocks && m.split ? json(c.floor(m.split) / m.clocks->perChunk) : json();
   return row;
 }
 
@@ -155,13 +155,10 @@ void printKernels(const gpu::Bundle &bundle, const Case &c) {
 
 void print(const Case &c, const Measurement &m) {
   std::string heads = std::to_string(c.keyHeads) + "/" + std::to_string(c.valueHeads);
-  std::printf("%-8s %-12s %5u %9.4f %9.3f ", heads.c_str(), c.label.c_str(), m.split, m.milliseconds,
-              m.microsecondsPerChunk);
-  if (m.clocks)
-    std::printf("%9.0f %8.0f %7.1f%% ", m.clocks->perChunk, m.clocks->megahertz,
-                100 * c.floor(m.split) / m.clocks->perChunk);
-  else
-    std::printf("%9s %8s %8s ", "-", "-", "-");
+  std::printf("%-8s %-12s %5s %9.4f %9.3f ", heads.c_str(), c.label.c_str(),
+              m.split ? std::to_string(m.split).c_str() : "auto", m.milliseconds, m.microsecondsPerChunk);
+  m.clocks ? std::printf("%9.0f %8.0f ", m.clocks->perChunk, m.clocks->megahertz) : std::printf("%9s %8s ", "-", "-");
+  m.clocks &&m.split ? std::printf("%7.1f%% ", 100 * c.floor(m.split) / m.clocks->perChunk) : std::printf("%8s ", "-");
   m.outputError ? std::printf("%9.2e %9.2e\n", *m.outputError, *m.stateError) : std::printf("%9s %9s\n", "-", "-");
   std::fflush(stdout);
 }

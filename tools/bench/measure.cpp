@@ -37,22 +37,6 @@ Problem inputs(const Case &c, uint64_t seed) {
   return generate(recipe, seed);
 }
 
-// The runtime's rule: the largest split with which all work runs at once, else the smallest.
-uint32_t pickedSplit(const Setup &setup, const Case &c) {
-  if (setup.split)
-    return setup.split;
-  uint32_t smallest = UINT32_MAX, largest = 0;
-  for (size_t i = 0; i < setup.bundle.size(); ++i) {
-    gdn_kernel_info info = setup.bundle.kernel(i);
-    if (info.key_dim != int(c.keyDim) || info.value_dim != int(c.valueDim) || info.io != int(c.io))
-      continue;
-    smallest = std::min(smallest, uint32_t(info.split));
-    if (int64_t(c.lengths.size()) * c.valueHeads * info.split <= setup.gpu.info().sm_count)
-      largest = std::max(largest, uint32_t(info.split));
-  }
-  return largest ? largest : smallest;
-}
-
 // Replays enqueued back to back, so that the host runs ahead of the device.
 std::vector<float> replay(const Setup &setup, const gpu::Graph &graph, gpu::Memory &flush, int count) {
   std::deque<gpu::Event> begins, ends;
@@ -91,11 +75,11 @@ std::optional<Clocks> clocksOf(const std::vector<int64_t> &stamps) {
   return Clocks{median(perChunk), median(megahertz)};
 }
 
-bool hasProfile(const Setup &setup, const Case &c, uint32_t split) {
+bool hasProfile(const Setup &setup, const Case &c) {
   for (size_t i = 0; i < setup.bundle.size(); ++i) {
     gdn_kernel_info info = setup.bundle.kernel(i);
     if (info.profile && info.key_dim == int(c.keyDim) && info.value_dim == int(c.valueDim) && info.io == int(c.io) &&
-        info.split == int(split) && bool(info.features & GDN_NORMALISE_QK) == c.normalise &&
+        (setup.split == 0 || info.split == int(setup.split)) && bool(info.features & GDN_NORMALISE_QK) == c.normalise &&
         (info.state_layout == GDN_V_FIRST) == setup.valueFirst)
       return true;
   }
@@ -110,11 +94,6 @@ std::optional<Clocks> profile(const Setup &setup, Call &call, gpu::Memory &flush
   replay(setup, gpu::Graph(setup.gpu, [&] { call.launch(); }), flush, profiled);
   call.setProfile(nullptr);
   memory.download(stamps.data(), memory.size());
-  if (const char *path = std::getenv("GDN_BENCH_TRACE"))
-    if (std::FILE *f = std::fopen(path, "ab")) {
-      std::fwrite(stamps.data(), 1, memory.size(), f);
-      std::fclose(f);
-    }
   return clocksOf(stamps);
 }
 
@@ -172,7 +151,7 @@ Measurement measure(const Setup &setup, const Case &c) {
   Call call(setup.gpu, setup.bundle, problem, storage);
   gpu::Memory flush(setup.gpu, flushed);
   Measurement result;
-  result.split = pickedSplit(setup, c);
+  result.split = setup.split;
   {
     gpu::Graph graph(setup.gpu, [&] { call.launch(); });
     replay(setup, graph, flush, warmups);
@@ -184,7 +163,7 @@ Measurement measure(const Setup &setup, const Case &c) {
   }
   if (c.chunks())
     result.microsecondsPerChunk = result.milliseconds * 1e3 * setup.gpu.info().sm_count / c.chunks();
-  if (hasProfile(setup, c, result.split))
+  if (hasProfile(setup, c))
     result.clocks = profile(setup, call, flush);
   if (setup.errorHeads)
     compareHeads(setup, problem, call.run(), result);

@@ -39,8 +39,8 @@ struct Measurement {
   double milliseconds = 0; // median of the replays
   double fastest = 0, slowest = 0;
   double microsecondsPerChunk = 0; // of one SM, as if the work were spread evenly
-  uint32_t split = 0;
-  std::optional<Clocks> clocks; // none if the bundle has no profile variant
+  uint32_t split = 0;              // 0: as the runtime picked, which it does not tell
+  std::optional<Clocks> clocks;    // none if the bundle has no profile variant
   std::optional<double> outputError, stateError;
 };
 
