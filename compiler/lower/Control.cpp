@@ -3,16 +3,6 @@
 using namespace mlir;
 using namespace tile;
 
-namespace {
-SmallVector<Value> load(ArrayRef<Value *> places) {
-  return llvm::map_to_vector(places, [](Value *p) { return *p; });
-}
-void store(ArrayRef<Value *> places, ValueRange values) {
-  for (auto [p, v] : llvm::zip_equal(places, values))
-    *p = v;
-}
-} // namespace
-
 // By one lane for its whole warp, whose lanes have all read what was there and will all read what is there now.
 void Lowering::writeRecord(int64_t word, ValueRange values) {
   ::sm::WarpSyncOp::create(b, loc);

@@ -254,12 +254,7 @@ Value Lowering::takeItem(ForeachOp op) {
 LogicalResult Lowering::lowerForeach(ForeachOp op) {
   writeRecord(FirstShared, {copyIndex(), i32(0)});
   SmallVector<Value *> carried = movedIn(op);
-  auto load = [&] { return llvm::map_to_vector(carried, [](Value *p) { return *p; }); };
-  auto store = [&](ValueRange values) {
-    for (auto [p, v] : llvm::zip_equal(carried, values))
-      *p = v;
-  };
-  SmallVector<Value> inits = load();
+  SmallVector<Value> inits = load(carried);
   SmallVector<Location> locations(inits.size(), loc);
   auto loop = scf::WhileOp::create(b, loc, ValueRange(inits).getTypes(), inits);
   OpBuilder::InsertionGuard guard(b);
@@ -269,7 +264,7 @@ LogicalResult Lowering::lowerForeach(ForeachOp op) {
 
   Block *body = b.createBlock(&loop.getAfter(), {}, ValueRange(inits).getTypes(), locations);
   forgetLane();
-  store(body->getArguments());
+  store(carried, body->getArguments());
   Value slot = itemSlot(field(ItemNumber));
   auto words = [&](size_t offset) {
     return ::sm::LoadSharedOp::create(b, loc, SmallVector<Type>(4, b.getI32Type()), add(slot, offset)).getValues();
@@ -304,8 +299,8 @@ LogicalResult Lowering::lowerForeach(ForeachOp op) {
   Value number = field(ItemNumber);
   writeRecord(FirstShared, {next, add(number, 1)});
   ::sm::MbarrierArriveOp::create(b, loc, itemBarrier(number, false), isLane0(), ValueRange{});
-  scf::YieldOp::create(b, loc, load());
-  store(loop.getResults());
+  scf::YieldOp::create(b, loc, load(carried));
+  store(carried, loop.getResults());
   forgetLane();
   return success();
 }

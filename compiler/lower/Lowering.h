@@ -54,6 +54,15 @@ struct InFlight {
   SmallVector<Value> operands; // A, where it is a fragment
 };
 
+// The values at places that a loop or branch carries.
+inline SmallVector<Value> load(llvm::ArrayRef<Value *> places) {
+  return llvm::map_to_vector(places, [](Value *p) { return *p; });
+}
+inline void store(llvm::ArrayRef<Value *> places, ValueRange values) {
+  for (auto [p, v] : llvm::zip_equal(places, values))
+    *p = v;
+}
+
 class Lowering {
 public:
   Lowering(KernelOp kernel) : kernel(kernel), b(kernel.getContext()), loc(kernel.getLoc()) {}
