@@ -241,7 +241,7 @@ tile.template @forward {
     // Rows past a sequence's end arrive as zeros: g = 0 holds the last gate, beta = 0 writes nothing. No role knows about tails.
     tile.role @aux warps(chunk / 16) registers(aux_regs) copies(aux) {
       %log2e = tile.fill 1.44269504 : !row
-      tile.foreach (%span, %seq, %kh, %vh, %v0, %warm, %vvh, %hops, %segment, %from, %ready, %to) in %items : !work {
+      tile.foreach (%span, %seq, %kh, %vh, %v0, %warm, %hops, %segment, %from, %ready, %to) in %items : !work {
         %mine = arith.cmpi eq, %from, %caller : i32
         scf.if %mine { tile.one_warp { tile.prefetch %s_in[%seq, %vh] : !sv } }
         tile.if moves {                                             // matrices of hops travel as K and Q do
@@ -411,7 +411,7 @@ tile.template @forward {
       %out = tile.ring depth(out_depth) : !out
       %rows = tile.value rows : i32
       %v1 = arith.muli %half, %rows : i32
-      tile.foreach (%span, %seq, %kh, %vh, %v0, %warm, %vvh, %hops, %segment, %from, %ready, %to) in %items : !work {
+      tile.foreach (%span, %seq, %kh, %vh, %v0, %warm, %hops, %segment, %from, %ready, %to) in %items : !work {
         %n = tile.chunks %span
         tile.if profile {
           tile.stamp global %clocks at 0 : !clk

@@ -59,7 +59,7 @@ void Lowering::writeTile(ForeachOp op, ValueRange w, Value slot, Value number) {
   auto set = [&](size_t offset, Value value) { words[offset / 4] = value; };
   set(offsetof(Item, begin), begin), set(offsetof(Item, end), end);
   set(offsetof(Item, sequence), sequence), set(offsetof(Item, head), head);
-  set(offsetof(Item, column), mul(part, columns)), set(offsetof(Item, valueHead), head);
+  set(offsetof(Item, column), mul(part, columns));
   set(offsetof(Item, from), caller), set(offsetof(Item, to), caller);
   set(offsetof(Item, last), select(some, zero, i32(-1)));
   for (size_t i = 0; i < words.size(); i += 2)
@@ -70,11 +70,11 @@ void Lowering::writeTile(ForeachOp op, ValueRange w, Value slot, Value number) {
 // hop, a lane each, matrix and vector. Other blocks raise flags; a flag that is up stays up.
 Value Lowering::ready(Value plan, Value item) {
   auto words = ::sm::LoadGlobalOp::create(b, loc, SmallVector<Type>(4, b.getI32Type()),
-                                          add(item, int64_t(offsetof(Item, valueHead)) - 8), yes(), false);
-  Value column = words.getResult(0), hops = words.getResult(3);
-  auto more = ::sm::LoadGlobalOp::create(b, loc, SmallVector<Type>(4, b.getI32Type()),
+                                          add(item, int64_t(offsetof(Item, column))), yes(), false);
+  Value column = words.getResult(0), from = words.getResult(2), hops = words.getResult(3);
+  auto more = ::sm::LoadGlobalOp::create(b, loc, SmallVector<Type>(2, b.getI32Type()),
                                          add(item, int64_t(offsetof(Item, segment))), yes(), false);
-  Value segment = more.getResult(0), from = more.getResult(1), count = more.getResult(2);
+  Value segment = more.getResult(0), count = more.getResult(1);
   auto header = [&](size_t offset) {
     return ::sm::LoadGlobalOp::create(b, loc, TypeRange{b.getI32Type()}, add(plan, offset), yes(), false).getResult(0);
   };
@@ -279,10 +279,9 @@ LogicalResult Lowering::lowerForeach(ForeachOp op) {
                             HeadV,
                             Column,
                             Warm,
-                            ValueHead,
                             inSlot(offsetof(Item, hops)),
                             inSlot(offsetof(Item, segment)),
-                            inSlot(offsetof(Item, from)),
+                            From,
                             inSlot(offsetof(Item, fromCount)),
                             inSlot(offsetof(Item, to))};
   static_assert(std::size(places) == ForeachOp::pieceFields);

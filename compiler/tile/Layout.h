@@ -27,7 +27,7 @@ constexpr int64_t zeroBytes = 128;
 
 // What a warp keeps of the item in work. What it needs once stays in the block's slot of the item (work::Item), of
 // which there are two: one warp draws the next item while the others still work on this one.
-enum RecordWord { Begin, End, Sequence, HeadK, HeadV, Column, Warm, ValueHead, FirstShared, ItemNumber };
+enum RecordWord { Begin, End, Sequence, HeadK, HeadV, Column, Warm, From, FirstShared, ItemNumber };
 constexpr int64_t recordBytes = 48, itemSlots = 2;
 
 inline int64_t bufferBytes(BufType t) {

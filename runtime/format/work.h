@@ -12,7 +12,7 @@
 //   4. runs the rest of its chunks;
 //   5. stores the state: the caller's final one, a slot, a matrix, or nothing.
 // The state of a sequence after a segment is M S + N, S the state before it: N comes of the segment's chunks from
-// zeros, M from the identity with values that read as zeros.
+// zeros, M from the identity and no values: what starts from Identity does not read V into its state.
 #pragma once
 
 #ifdef __CUDACC__
@@ -37,20 +37,20 @@ enum Place : Int {
 struct alignas(16) Item {
   Int begin, end; // tokens of the packed axis; `warm` chunks count from `begin`
   Int sequence;
-  Int head;      // v-head
-  Int column;    // first V column
-  Int warm;      // chunks
-  Int valueHead; // v-head that V is read of: `head`, or HV, which reads as zeros
+  Int head;   // v-head
+  Int column; // first V column
+  Int warm;   // chunks
+  Int from;   // a slot, or a Place
   Int hops;
   Int segment;   // first slot and matrix of the hops
-  Int from;      // a slot, or a Place
   Int fromCount; // of a slot: what its flags reach before it may be read: 1, or 2 where it holds N first and a state
                  // then
   Int to;        // a slot, or matrix m as matrixBase + m, or a Place
-  Int tail;      // work that hangs on the item, itself included, in sixteenths of a chunk
-  Int last;      // 0; -1 ends the work
-  Int bin;       // the planner's
   Int unused;
+  Int tail; // work that hangs on the item, itself included, in sixteenths of a chunk
+  Int last; // 0; -1 ends the work
+  Int bin;  // the planner's
+  Int unusedToo;
 };
 static_assert(sizeof(Item) == 64, "a kernel reads it in four vectors");
 

@@ -16,7 +16,7 @@ __device__ Item itemOf(Span span, Int sequence, Int head, Int column, Int begin,
   item.begin = span.begin + begin * chunkTokens;
   item.end = min(span.begin + end * chunkTokens, span.end);
   item.sequence = sequence;
-  item.head = item.valueHead = head;
+  item.head = head;
   item.column = column;
   item.from = item.to = Caller;
   item.fromCount = 1;
@@ -80,7 +80,6 @@ __device__ Piece linkedPiece(const Call &call, const Plan &plan, const CutTile &
     item.warm = size;
     item.from = isMatrix ? Identity : Zeros;
     item.to = tile.middle + segment - 1 + (isMatrix ? matrixBase : 0);
-    item.valueHead = isMatrix ? call.shape.heads : tile.head;
     return {item, size * stateStep + start + flag + after, false};
   }
   const bool isFirst = segment == 1; // it follows the root; else the segment before, whose slot held N first

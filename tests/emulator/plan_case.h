@@ -219,7 +219,6 @@ private:
     EXPECT_EQ((item.begin - tokens.begin) % chunkTokens, 0);
     EXPECT_TRUE(item.end == tokens.end || (item.end - tokens.begin) % chunkTokens == 0);
     EXPECT_TRUE(item.column >= 0 && item.column + width(item) <= plan.shape.valueDim);
-    EXPECT_TRUE(item.valueHead == item.head || item.valueHead == problem.heads);
     EXPECT_TRUE(item.warm >= 0 && item.hops >= 0 && item.hops <= maxHops && item.last == 0);
     if (item.to >= matrix)
       EXPECT_LT(item.to - matrix, plan.at.matrices);
@@ -261,7 +260,7 @@ private:
     } else if (item.from == Caller) {
       EXPECT_EQ(item.begin, tokens.begin);
     } else if (item.from == Identity) {
-      EXPECT_TRUE(item.to >= matrix && item.valueHead == problem.heads);
+      EXPECT_GE(item.to, matrix);
     } else {
       EXPECT_EQ(item.from, Zeros);
       bool stateOnly = item.warm * chunkTokens >= item.end - item.begin;

@@ -198,14 +198,13 @@ TEST(PlanOffsets, OfAnyKindAreClamped) {
 // ---- Invariant mode
 
 // The items of one sequence, without what depends on where it lies in the call.
-std::set<std::array<Int, 9>> cutsOf(const Plan &plan, Int sequence, Int begin) {
-  std::set<std::array<Int, 9>> cuts;
+std::set<std::array<Int, 8>> cutsOf(const Plan &plan, Int sequence, Int begin) {
+  std::set<std::array<Int, 8>> cuts;
   for (const std::vector<Item> *items : {&plan.early, &plan.late})
     for (const Item &item : *items)
       if (item.sequence == sequence)
         cuts.insert({item.begin - begin, item.end - begin, item.head, item.column, item.warm, item.hops,
-                     item.from < 0 ? item.from : 0, item.to < 0 ? item.to : item.to / matrixBase,
-                     item.valueHead == plan.shape.heads});
+                     item.from < 0 ? item.from : 0, item.to < 0 ? item.to : item.to / matrixBase});
   return cuts;
 }
 
