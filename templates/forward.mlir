@@ -203,6 +203,24 @@ tile.template @forward {
     tile.yield %g_out, %b_out : !row, !row
   }
 
+  // N + S M for 64 columns of S, a their leading terms and b what those leave out; M's rows of these columns.
+  tile.proc @hop_onto(%N: !state, %a: !acch, %b: !acch, %hi: !kb, %lo: !kb) {
+    %x_ = tile.mma %a, %lo into %N : !acch, !kb into !state
+    %y_ = tile.mma %b, %hi into %x_ : !acch, !kb into !tile.pending<!state>
+    %z_ = tile.mma %a, %hi into %y_ : !acch, !kb into !tile.pending<!state>
+    %z = tile.wait %z_ : !tile.pending<!state>
+    tile.yield %z : !state
+  }
+
+  // Columns of a matrix to global memory, from one on, by way of a slot of O.
+  tile.proc @put_part(%x: !part, %out: !out, %to: !mat, %rows: !tile.chunk, %column: i32) {
+    tile.put %out as (%t) : !out { tile.write %x to %t : !part to !vh }
+    %s = tile.get %out : !out
+    tile.copy_out %s to %to[%column] at %rows : !vh to !mat
+    tile.release %out : !out
+    tile.yield
+  }
+
   // U as it goes into the state: what a near floor left out still counts there.
   tile.proc @kept(%U: !acc, %Uh: !acch, %left: !rowb) {
     %y = tile.if near -> (!acch) {
@@ -469,11 +487,8 @@ tile.template @forward {
             %a0 = tile.columns %Sh from 0 : !stateh to !acch
             %b0 = tile.columns %Sl from 0 : !stateh to !acch
             %N1 = scf.if %works -> (!state) {
-              %x_ = tile.mma %a0, %lo0 into %N0 : !acch, !kb into !state
-              %y_ = tile.mma %b0, %hi0 into %x_ : !acch, !kb into !tile.pending<!state>
-              %z_ = tile.mma %a0, %hi0 into %y_ : !acch, !kb into !tile.pending<!state>
-              %z = tile.wait %z_ : !tile.pending<!state>
-              scf.yield %z : !state
+              %y = tile.call @hop_onto(%N0, %a0, %b0, %hi0, %lo0) : (!state, !acch, !acch, !kb, !kb) -> !state
+              scf.yield %y : !state
             } else { scf.yield %N0 : !state }
             tile.release %kq : !kq
             %none0 = tile.get %v : !v
@@ -483,10 +498,7 @@ tile.template @forward {
               %b1 = tile.columns %Sl from 64 : !stateh to !acch
               %hi1, %lo1 = tile.get %kq : !kq
               %y = scf.if %works -> (!state) {
-                %x_ = tile.mma %a1, %lo1 into %N1 : !acch, !kb into !state
-                %y_ = tile.mma %b1, %hi1 into %x_ : !acch, !kb into !tile.pending<!state>
-                %z_ = tile.mma %a1, %hi1 into %y_ : !acch, !kb into !tile.pending<!state>
-                %z = tile.wait %z_ : !tile.pending<!state>
+                %z = tile.call @hop_onto(%N1, %a1, %b1, %hi1, %lo1) : (!state, !acch, !acch, !kb, !kb) -> !state
                 scf.yield %z : !state
               } else { scf.yield %N1 : !state }
               tile.release %kq : !kq
@@ -640,27 +652,14 @@ tile.template @forward {
                 %Mw = tile.convert %Mh : !stateh to !state
                 %rest = tile.sub %S_m, %Mw : !state, !state
                 %h0 = tile.columns %S_m from 0 : !state to !part
-                tile.put %out as (%h0t) : !out { tile.write %h0 to %h0t : !part to !vh }
-                %h0s = tile.get %out : !out
-                tile.copy_out %h0s to %m_hi[] at %rows_out : !vh to !mat
-                tile.release %out : !out
                 %l0 = tile.columns %rest from 0 : !state to !part
-                tile.put %out as (%l0t) : !out { tile.write %l0 to %l0t : !part to !vh }
-                %l0s = tile.get %out : !out
-                tile.copy_out %l0s to %m_lo[] at %rows_out : !vh to !mat
-                tile.release %out : !out
+                tile.call @put_part(%h0, %out, %m_hi, %rows_out, %c0) : (!part, !out, !mat, !tile.chunk, i32) -> ()
+                tile.call @put_part(%l0, %out, %m_lo, %rows_out, %c0) : (!part, !out, !mat, !tile.chunk, i32) -> ()
                 tile.if parts ge 2 {
-                  %c64 = tile.value 64 : i32
                   %h1 = tile.columns %S_m from 64 : !state to !part
-                  tile.put %out as (%h1t) : !out { tile.write %h1 to %h1t : !part to !vh }
-                  %h1s = tile.get %out : !out
-                  tile.copy_out %h1s to %m_hi[%c64] at %rows_out : !vh to !mat
-                  tile.release %out : !out
                   %l1 = tile.columns %rest from 64 : !state to !part
-                  tile.put %out as (%l1t) : !out { tile.write %l1 to %l1t : !part to !vh }
-                  %l1s = tile.get %out : !out
-                  tile.copy_out %l1s to %m_lo[%c64] at %rows_out : !vh to !mat
-                  tile.release %out : !out
+                  tile.call @put_part(%h1, %out, %m_hi, %rows_out, %rows) : (!part, !out, !mat, !tile.chunk, i32) -> ()
+                  tile.call @put_part(%l1, %out, %m_lo, %rows_out, %rows) : (!part, !out, !mat, !tile.chunk, i32) -> ()
                 }
                 %flag = arith.addi %place, %c4 : i32
                 tile.signal bulk %flags[%m, %flag] : !flag

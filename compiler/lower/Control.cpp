@@ -40,7 +40,7 @@ LogicalResult Lowering::lowerFor(scf::ForOp op) {
   // ptxas takes what a loop of unknown length has counted for different in each lane: descriptors that are computed
   // from it would have to cross to uniform registers one by one.
   for (Value *place : moved)
-    *place = ::sm::ShuffleOp::create(b, loc, ::sm::ShuffleMode::Idx, *place, i32(0));
+    *place = uniform(*place);
   if (failed(lowerBlock(*op.getBody())))
     return failure();
   SmallVector<Value> yields = flat(op.getYieldedValues());

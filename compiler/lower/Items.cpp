@@ -109,7 +109,6 @@ void Lowering::writeDrawn(Value plan, Value slot) {
   auto load = [&](Value address) {
     return ::sm::LoadGlobalOp::create(b, loc, TypeRange{word}, address, yes(), false).getResult(0);
   };
-  auto uniform = [&](Value v) -> Value { return ::sm::ShuffleOp::create(b, loc, ::sm::ShuffleMode::Idx, v, i32(0)); };
   auto item = [&](size_t table, Value ticket) {
     return add(add(plan, wide(load(at(table)))), wide(mul(ticket, itemBytes)));
   };

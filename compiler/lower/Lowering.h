@@ -202,6 +202,8 @@ private:
   Value eq(Value x, int64_t y) {
     return cmp(mlir::arith::CmpIPredicate::eq, x, x.getType().isInteger(64) ? i64(y) : i32(y));
   }
+  // The first lane's value, in all of them: ptxas then knows that it is the same.
+  Value uniform(Value x) { return ::sm::ShuffleOp::create(b, loc, ::sm::ShuffleMode::Idx, x, i32(0)); }
   Value select(Value c, Value x, Value y) { return mlir::arith::SelectOp::create(b, loc, c, x, y); }
   Value wide(Value x) { return mlir::arith::ExtSIOp::create(b, loc, b.getI64Type(), x); }
   Value asInt(Value x) {

@@ -45,7 +45,6 @@ LogicalResult Lowering::lowerMma(MmaOp op) {
   Value descA, descB = descriptor(op.getB(), transB);
   if (!fromRegisters) {
     // ptxas does not always see that these are uniform, and then computes each step's in vector registers.
-    auto uniform = [&](Value v) -> Value { return ::sm::ShuffleOp::create(b, loc, ::sm::ShuffleMode::Idx, v, i32(0)); };
     bool same = op.getA() == op.getB() && !transB;
     descB = uniform(descB);
     descA = same ? descB : uniform(descriptor(op.getA(), false));

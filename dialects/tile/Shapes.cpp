@@ -113,3 +113,15 @@ static LogicalResult verifyRow(Operation *op, FragType frag) {
 LogicalResult CumsumOp::verify() { return verifyRow(*this, getValue().getType()); }
 LogicalResult PadOp::verify() { return verifyRow(*this, getValue().getType()); }
 LogicalResult LastOp::verify() { return verifyRow(*this, getValue().getType()); }
+
+//===-- columns ------------------------------------------------------------------===//
+LogicalResult ColumnsOp::verify() {
+  FragType from = getValue().getType(), to = getType();
+  auto rows = dyn_cast<IntegerAttr>(from.getDims()[0]), kept = dyn_cast<IntegerAttr>(to.getDims()[0]);
+  if ((rows && kept && rows != kept) || from.getElement() != to.getElement())
+    return emitOpError("must keep rows and element type, got ") << from << " and " << to;
+  auto columns = dyn_cast<IntegerAttr>(from.getDims()[1]), taken = dyn_cast<IntegerAttr>(to.getDims()[1]);
+  if (columns && taken && (getFirst() % 16 || int64_t(getFirst()) + taken.getInt() > columns.getInt()))
+    return emitOpError("expected columns from a multiple of 16 on, ") << to << " inside " << from;
+  return success();
+}

@@ -370,16 +370,6 @@ LogicalResult WriteOp::verify() {
 LogicalResult ConvertOp::verify() {
   return getValue().getType().getDims() == getType().getDims() ? success() : emitOpError("must keep the shape");
 }
-LogicalResult ColumnsOp::verify() {
-  FragType from = getValue().getType(), to = getType();
-  auto rows = dyn_cast<IntegerAttr>(from.getDims()[0]), kept = dyn_cast<IntegerAttr>(to.getDims()[0]);
-  if ((rows && kept && rows != kept) || from.getElement() != to.getElement())
-    return emitOpError("must keep rows and element type, got ") << from << " and " << to;
-  auto columns = dyn_cast<IntegerAttr>(from.getDims()[1]), taken = dyn_cast<IntegerAttr>(to.getDims()[1]);
-  if (columns && taken && (getFirst() % 16 || int64_t(getFirst()) + taken.getInt() > columns.getInt()))
-    return emitOpError("expected columns from a multiple of 16 on, ") << to << " inside " << from;
-  return success();
-}
 LogicalResult LastOp::inferReturnTypes(MLIRContext *ctx, std::optional<Location>, Adaptor op,
                                        SmallVectorImpl<Type> &out) {
   out.push_back(FragType::get(ctx, {one(ctx), one(ctx)}, shapeOf(op.getValue().getType()).second));
