@@ -54,7 +54,7 @@
 !slot = !tile.view<[?, V, K], f32>          // states between items, [slots, V, K]
 !mat  = !tile.view<[?, K], io>              // transitions, [matrices K, K]: M^T, its leading terms or what they leave out
 !flag = !tile.view<[?, 8], i32>             // how often each 64 rows were stored: four of a slot, then of the matrix of that number
-!clk  = !tile.view<[?, 8], i64>             // [blocks 16, what was stamped of an item]
+!clk  = !tile.view<[?, 24], i64>            // [blocks 16, what was stamped of an item, and of a chunk by each role]
 !work = !tile.items<split, V / split>       // tokens, sequence, k head, v head, first V column, and those of a piece
 
 tile.template @forward {
@@ -300,6 +300,7 @@ tile.template @forward {
         %g_end, %beta_end = scf.for %c = %first to %n step %step iter_args(%g = %g0, %beta = %beta0) -> (!row, !row) : i32 {
           %here = tile.chunk %span[%c]
           %full = arith.cmpi sge, %c, %warm : i32                   // else for the state alone
+          tile.if profile { tile.stamp %clocks at 8 : !clk }
           // Two warps side by side: the gates, and the loads.
           tile.one_warp {
             %plain = arith.cmpi eq, %options, %c0 : i32
@@ -347,6 +348,7 @@ tile.template @forward {
 
           // T first: the chain waits for it. It is published before P is begun. V comes in its shadow.
           %kt, %qt = tile.get %kq : !kq
+          tile.if profile { tile.stamp %clocks at 9 : !clk }
           %kk_ = tile.mma %kt, trans %kt : !kb, !kb
           tile.one_warp {
             tile.put %v as (%v1) : !v { tile.copy_in %v_in[%vh, %v0] at %here to %v1 : !vv to !vb }
@@ -364,6 +366,7 @@ tile.template @forward {
             tile.write %iarq to trans %iat : !col to !rowb
           }
           %kk0 = tile.wait %kk_ : !tile.pending<!sq>
+          tile.if profile { tile.stamp %clocks at 10 : !clk }
           %kk, %rk = tile.if l2norm -> (!sq, !col) {                // |k|^2 is the diagonal
             %n2 = tile.diag %kk0 : !sq
             %x = tile.rsqrt %n2 plus 1.0e-6 : !col
@@ -391,9 +394,11 @@ tile.template @forward {
             %x = tile.solve_blocks %A over %betat : !sq, !rowb
             tile.yield %x : !blk
           }
+          tile.if profile { tile.stamp %clocks at 11 : !clk }
           tile.put %t as (%tt) : !t {
             tile.per_warp { tile.call @inverse(%Ah, %Al, %D, %tt) : (!sqh, !sqh, !blk, !tb) -> () }
           }
+          tile.if profile { tile.stamp %clocks at 12 : !clk }
 
           // Then P, with the gates of this copy's next chunk on their way.
           %next = arith.addi %c, %step : i32
@@ -409,6 +414,7 @@ tile.template @forward {
             scf.yield %x : !sq
           }
           tile.release %kq : !kq
+          tile.if profile { tile.stamp %clocks at 13 : !clk }
           %qkg = tile.call @gate_left(%qk, %lt, %slow) : (!sq, !rowb, i1) -> !sq
           tile.put %p as (%pt) : !p {
             tile.per_warp {
@@ -418,6 +424,7 @@ tile.template @forward {
               tile.write %P to %pt lower : !sq to !pb
             }
           }
+          tile.if profile { tile.stamp %clocks at 14 : !clk }
           tile.release %gates : !gates
           scf.yield %g1, %beta1 : !row, !row
         }
@@ -564,6 +571,7 @@ tile.template @forward {
 
         %S_end = scf.for %c = %warm to %n step %c1 iter_args(%S = %S2) -> (!state) : i32 {
           %here = tile.chunk %span[%c]
+          tile.if profile { tile.stamp %clocks at 16 : !clk }
           %Sh = tile.convert %S : !state to !stateh
           // K S, then Q S, one copy at a time; O of the chunk before leaves its registers in between.
           %kt, %qt = tile.get %kq : !kq
@@ -579,6 +587,7 @@ tile.template @forward {
           %vt = tile.get %v : !v
           %ks = tile.wait %ks_ : !tile.pending<!acc>
           %qs = tile.wait %qs_ : !tile.pending<!acc>
+          tile.if profile { tile.stamp %clocks at 17 : !clk }
           %vbox = tile.sub_tile %vt[%c0, %v1] : !vb to !vh
           %Vh = tile.read trans %vbox : !vh
 
@@ -594,6 +603,7 @@ tile.template @forward {
             %y = tile.get %t : !t
             tile.yield %x, %y : !wh, !tb
           }
+          tile.if profile { tile.stamp %clocks at 18 : !clk }
           %u_ = tile.mma %Wh, trans %tt lower : !wh, !tb
           %b_now = tile.read %bt : !rowb
           %gamC = tile.last %b_now : !row                           // a is 1 there
@@ -601,6 +611,7 @@ tile.template @forward {
           %sg = tile.read %sgt : !rowb
           %O0 = tile.mul %qs, %sg : !acc, !row
           %U = tile.wait %u_ : !tile.pending<!acc>
+          tile.if profile { tile.stamp %clocks at 19 : !clk }
           tile.release %t : !t
 
           // U goes into the state first: that is what the next chunk waits for. P comes later than T.
@@ -610,6 +621,7 @@ tile.template @forward {
           %s_ = tile.mma %Ukh, %kt into %Sd : !acch, !kb into !state
           tile.release %kq : !kq
           %pt = tile.get %p : !p
+          tile.if profile { tile.stamp %clocks at 20 : !clk }
           %o_ = tile.mma %Uh, trans %pt lower into %O0 : !acch, !pb into !acc
           tile.release %p : !p
           tile.resume "store"
@@ -624,6 +636,7 @@ tile.template @forward {
             tile.release %out : !out
           }
           %Sn = tile.wait %s_ : !tile.pending<!state>
+          tile.if profile { tile.stamp %clocks at 21 : !clk }
           scf.yield %Sn : !state
         }
         tile.if profile {

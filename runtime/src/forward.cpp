@@ -22,7 +22,7 @@ gdn_status checkWorkspace(const gdn_bundle &bundle, const gdn_forward_args &args
 }
 
 gdn_status checkProfile(const gdn_forward_args &args, const Device &device) {
-  size_t needed = static_cast<size_t>(device.sms) * 16 * 64;
+  size_t needed = static_cast<size_t>(device.sms) * GDN_PROFILE_ROWS * GDN_PROFILE_COLUMNS * sizeof(int64_t);
   if (!args.profile || args.profile_size >= needed)
     return GDN_OK;
   return fail(GDN_INVALID_ARGUMENT, "profile_size: expected at least %zu bytes for %d SMs, got %zu", needed, device.sms,

@@ -72,7 +72,7 @@ public:
   void upload(const reference::Problem &problem);
   void poison(); // fills the outputs with NaN
   void launch(); // on the GPU's stream
-  // Later launches write clock stamps there, [SMs, 8]; null: none do.
+  // Later launches write clock stamps there, as gdn.h describes them; null: none do.
   void setProfile(const gpu::Memory *stamps);
   Outcome collect() const;
   Outcome run() {

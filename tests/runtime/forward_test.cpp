@@ -196,15 +196,15 @@ TEST_F(Launch, SplitFollowsTheSms) {
 }
 
 TEST_F(Launch, ProfilingVariant) {
-  args.profile = address(0xb0000000), args.profile_size = 132 * 1024;
+  args.profile = address(0xb0000000), args.profile_size = 132 * 3072;
   expectLaunch(args);
   const FakeLaunch &launch = fakeCuda().launches.at(0);
   EXPECT_EQ(launch.entry, "forward_128_128_split1_profile");
   EXPECT_EQ(std::vector(launch.params.end() - 2, launch.params.end()),
             (std::vector{bytesOf(0xb0000000ull), bytesOf(8ll)}));
   forget();
-  args.profile_size = 132 * 1024 - 1;
-  expectFailure(GDN_INVALID_ARGUMENT, "profile_size: expected at least 135168 bytes for 132 SMs, got 135167", args);
+  args.profile_size = 132 * 3072 - 1;
+  expectFailure(GDN_INVALID_ARGUMENT, "profile_size: expected at least 405504 bytes for 132 SMs, got 405503", args);
 }
 
 TEST_F(Launch, FamilyImageServesItsFamilyAndAnExactOneGoesFirst) {

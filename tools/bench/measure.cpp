@@ -53,7 +53,7 @@ std::vector<float> replay(const Setup &setup, const gpu::Graph &graph, gpu::Memo
   return times;
 }
 
-constexpr size_t stampRows = 16, stampColumns = 8; // of a block, as gdn.h describes them
+constexpr size_t stampRows = GDN_PROFILE_ROWS, stampColumns = GDN_PROFILE_COLUMNS;
 
 // Of the longest piece of each block.
 std::optional<Clocks> clocksOf(const std::vector<int64_t> &stamps) {
@@ -61,14 +61,16 @@ std::optional<Clocks> clocksOf(const std::vector<int64_t> &stamps) {
   for (size_t block = 0; block < stamps.size(); block += stampRows * stampColumns) {
     const int64_t *longest = &stamps[block];
     for (size_t row = 1; row < stampRows; ++row)
-      if (const int64_t *piece = &stamps[block + row * stampColumns]; piece[5] > longest[5])
+      if (const int64_t *piece = &stamps[block + row * stampColumns];
+          piece[GDN_PROFILE_CHUNKS] > longest[GDN_PROFILE_CHUNKS])
         longest = piece;
-    int64_t clocks = longest[3] - longest[2], nanoseconds = longest[7] - longest[0];
-    if (longest[5] <= 0 || clocks <= 0)
+    int64_t clocks = longest[GDN_PROFILE_LAST_CHUNK] - longest[GDN_PROFILE_FIRST_CHUNK],
+            nanoseconds = longest[GDN_PROFILE_END_NS] - longest[GDN_PROFILE_BEGIN_NS];
+    if (longest[GDN_PROFILE_CHUNKS] <= 0 || clocks <= 0)
       continue;
-    perChunk.push_back(double(clocks) / longest[5]);
+    perChunk.push_back(double(clocks) / longest[GDN_PROFILE_CHUNKS]);
     if (nanoseconds > 0)
-      megahertz.push_back(1e3 * (longest[4] - longest[1]) / nanoseconds);
+      megahertz.push_back(1e3 * (longest[GDN_PROFILE_STORED] - longest[GDN_PROFILE_BEGIN]) / nanoseconds);
   }
   if (perChunk.empty() || megahertz.empty())
     return std::nullopt;

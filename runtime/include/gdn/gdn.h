@@ -187,6 +187,34 @@ typedef enum gdn_forward_flags {
   GDN_KEYS_NORMALISED = 8
 } gdn_forward_flags;
 
+/* Columns of a row of stamps: clocks of the SM but where it says otherwise. Those of a chunk are of the last chunk that
+ * the first warpgroup of a role has had in hand. */
+typedef enum gdn_profile_column {
+  GDN_PROFILE_BEGIN_NS = 0, /* the GPU's timer as the piece begins */
+  GDN_PROFILE_BEGIN = 1,
+  GDN_PROFILE_FIRST_CHUNK = 2,
+  GDN_PROFILE_LAST_CHUNK = 3, /* its end */
+  GDN_PROFILE_STORED = 4,     /* of the state */
+  GDN_PROFILE_CHUNKS = 5,     /* how many */
+  GDN_PROFILE_KIND = 6,       /* chunks for the state alone, plus 65536 for each hop */
+  GDN_PROFILE_END_NS = 7,
+  GDN_PROFILE_AUX_BEGIN = 8,    /* preparing a chunk: it begins; then, each when it is there, */
+  GDN_PROFILE_AUX_KQ = 9,       /* K and Q in shared memory */
+  GDN_PROFILE_AUX_KK = 10,      /* K K^T */
+  GDN_PROFILE_AUX_SOLVED = 11,  /* inverses of the diagonal blocks */
+  GDN_PROFILE_AUX_T = 12,       /* T */
+  GDN_PROFILE_AUX_QK = 13,      /* Q K^T */
+  GDN_PROFILE_AUX_P = 14,       /* P */
+  GDN_PROFILE_STATE_BEGIN = 16, /* the chain's part of a chunk: it begins; then, each when it is there, */
+  GDN_PROFILE_STATE_KS = 17,    /* K S and Q S */
+  GDN_PROFILE_STATE_W = 18,     /* W, and T from the other role */
+  GDN_PROFILE_STATE_U = 19,     /* U */
+  GDN_PROFILE_STATE_P = 20,     /* P from the other role */
+  GDN_PROFILE_STATE_S = 21,     /* the new state */
+  GDN_PROFILE_COLUMNS = 24,
+  GDN_PROFILE_ROWS = 16
+} gdn_profile_column;
+
 /* Sized: without what stands behind stream it is the struct of version 0.1.0, which is still taken. All addresses but
  * that of the struct are device addresses. */
 typedef struct gdn_forward_args {
@@ -223,12 +251,10 @@ typedef struct gdn_forward_args {
    * sequences are so short and the heads so few that a split does better; where nothing may be cut, the largest with
    * which all work runs at once, else the smallest. */
   uint32_t split;
-  /* NULL, or int64 [SMs, 16, 8]: uses the variant of the kernel that writes stamps, a row for each of the first 15
-   * pieces of work of a block, and one for the last of all: the GPU's timer (ns) as it begins, the SM's clock then,
-   * before its first chunk, behind its last and when its state is stored; its chunks; chunks for the state alone, plus
-   * 65536 for each hop; the timer at the end. A bundle may have none. */
+  /* NULL, or int64 [SMs, GDN_PROFILE_ROWS, GDN_PROFILE_COLUMNS]: uses the variant of the kernel that writes stamps, a
+   * row for each of the first 15 pieces of work of a block, and one for the last of all. A bundle may have none. */
   void *profile;
-  size_t profile_size; /* bytes at profile: at least SMs * 1024 */
+  size_t profile_size; /* bytes at profile */
 
   void *workspace;       /* may be NULL if the size needed is 0; else a multiple of 16 */
   size_t workspace_size; /* bytes */
