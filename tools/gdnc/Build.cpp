@@ -167,7 +167,6 @@ std::string gdnc::describeBuild(const BuildOptions &options, const std::optional
   std::set<std::string> archs, dtypes, states, features;
   std::map<std::string, std::string> ptxas;
   std::set<uint32_t> splits, abis;
-  std::set<std::string> costs;
   for (const BuiltKernel &built : kernels) {
     const gdn::KernelKey &key = built.kernel.key;
     if (archs.insert(key.arch).second)
@@ -175,10 +174,8 @@ std::string gdnc::describeBuild(const BuildOptions &options, const std::optional
     gdn::CubinInfo info;
     if (gdn::readCubin(built.kernel.cubin, info).empty())
       abis.insert(info.abi);
-    if (key.operation == planTemplate) {
-      costs.insert(costsFile(key.arch));
+    if (key.operation == planTemplate)
       continue;
-    }
     dtypes.insert(gdn::describe(key.io));
     states.insert(key.stateVFirst ? "v-first" : "k-first");
     splits.insert(key.split);
@@ -187,6 +184,7 @@ std::string gdnc::describeBuild(const BuildOptions &options, const std::optional
         features.insert(gdn::featureNames[i]);
   }
   auto hash = [](const std::filesystem::path &path) { return sha256(readFile(path.string())); };
+  const std::filesystem::path costs = costsFile(options.costs);
   json metadata = {
       {"gdnc", {{"version", version}, {"commit", *commit ? json(commit) : json()}, {"modified", modified}}},
       {"llvm", llvmVersion()},
@@ -205,12 +203,9 @@ std::string gdnc::describeBuild(const BuildOptions &options, const std::optional
       {"tp", options.ranks},
       {"templates", {{std::string(forwardTemplate) + ".mlir", hash(templateFile(forwardTemplate))}}},
       {"coefs", {{"schedule.csv", hash(dataFolder() / "coefs/schedule.csv")}}},
+      {"costs", {{"file", costs.filename().string()}, {"clocks", readCosts(costs.string())}}},
   };
   for (auto &[file, path] : plannerFiles())
     metadata["templates"][file] = hash(path);
-  for (const std::string &file : costs) {
-    metadata["coefs"][file] = hash(dataFolder() / "coefs" / file);
-    metadata["costs"][file] = readCosts((dataFolder() / "coefs" / file).string());
-  }
   return metadata.dump();
 }

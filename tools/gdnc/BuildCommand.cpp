@@ -138,6 +138,9 @@ void gdnc::addBuild(CLI::App &app) {
       ->delimiter(',')
       ->check(oneOf({"l2norm", "none"}));
   command->add_flag("--profile", options->profile, "also the variants that write clock stamps (bf16)");
+  command->add_option("--costs", options->costs,
+                      "what the parts of a forward cost on the GPU, by which long sequences are cut: a file that "
+                      "gdn-bench calibrate writes (default: an H200's)");
   command->add_flag("--with-ptx", options->withPtx, "keep each kernel's PTX in the bundle");
   command->add_option("--jobs,-j", options->jobs, "kernels to compile at a time (default: one a core)")
       ->check(positive());

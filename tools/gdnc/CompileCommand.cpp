@@ -19,7 +19,7 @@ const std::map<std::string, Phase> phases = {{"tile", Phase::Tile}, {"sm", Phase
 // A template that is named rather than given as a file gets the parameters that gdnc build would give it.
 void addSchedule(const std::string &name, CompileRequest &request) {
   if (name == planTemplate) {
-    for (auto &[cost, value] : readCosts((dataFolder() / "coefs" / costsFile(request.arch)).string()))
+    for (auto &[cost, value] : readCosts(costsFile().string()))
       request.values.insert({cost, std::to_string(value)});
     return;
   }

@@ -41,6 +41,11 @@ void runInspect(const InspectOptions &options) {
              bundle.kernels.size(), loaded->bytes.size(), bundle.hash, options.verify ? ", every hash holds" : "");
   if (!bundle.kernels.empty())
     fmt::print("needs {}\n", driverNeeded(bundle));
+  const auto costs = "/costs/file"_json_pointer;
+  if (metadata.contains(costs) && metadata[costs].is_string())
+    fmt::print("cuts work by the costs in {} on every GPU that it runs on; gdn-bench calibrate measures another's, and "
+               "gdnc build --costs takes them\n",
+               metadata[costs].get<std::string>());
 }
 
 } // namespace

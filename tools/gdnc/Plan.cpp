@@ -9,8 +9,9 @@ using namespace gdnc;
 
 const char *const gdnc::forwardTemplate = "forward", *const gdnc::planTemplate = "plan";
 
-// Only the H200 has been measured; others differ less in the ratios that count.
-std::string gdnc::costsFile(const std::string &arch) { return "h200.csv"; }
+std::filesystem::path gdnc::costsFile(const std::string &given) {
+  return given.empty() ? dataFolder() / "coefs/h200.csv" : std::filesystem::path(given);
+}
 
 std::map<std::string, std::filesystem::path> gdnc::plannerFiles() {
   std::map<std::string, std::filesystem::path> files = {{"plan.cu", templateFile(planTemplate)},
@@ -116,14 +117,14 @@ static Variant makeVariant(const Schedule &schedule, const std::string &dtype, b
 }
 
 // One serves all forward kernels of an architecture: it knows of K and V what it is told.
-static Variant makePlanner(const std::string &arch) {
+static Variant makePlanner(const std::string &arch, const std::map<std::string, uint32_t> &costs) {
   Variant variant;
   variant.key.operation = planTemplate;
   variant.key.arch = arch;
   variant.key.keyDim = variant.key.valueDim = 1;
   variant.request.templateFile = templateFile(planTemplate).string();
   variant.request.arch = arch;
-  for (auto &[name, value] : readCosts((dataFolder() / "coefs" / costsFile(arch)).string())) {
+  for (auto &[name, value] : costs) {
     variant.request.values[name] = std::to_string(value);
     variant.schedule += fmt::format("{}{}={}", variant.schedule.empty() ? "" : " ", name, value);
   }
@@ -143,9 +144,10 @@ static std::vector<uint8_t> featureSets(const std::vector<std::string> &names) {
 std::vector<Variant> gdnc::planBuild(const BuildOptions &options, const std::optional<Model> &model) {
   std::vector<Schedule> schedules = servedSchedules();
   checkArchs(schedules, options.archs);
+  const std::map<std::string, uint32_t> costs = readCosts(costsFile(options.costs).string());
   std::vector<Variant> variants;
   for (const std::string &arch : options.archs) {
-    variants.push_back(makePlanner(arch));
+    variants.push_back(makePlanner(arch, costs));
     for (const Schedule &schedule : selectSchedules(schedules, arch, model, options.splits))
       for (const std::string &dtype : options.dtypes)
         for (const std::string &state : options.states)

@@ -17,6 +17,7 @@ struct BuildOptions {
   std::vector<std::string> features; // also the variants with these, or "none"; empty: all
   bool profile = false;              // also the variants that write clock stamps
   bool withPtx = false;
+  std::string costs; // file; empty: that of coefs/
   std::string output;
   unsigned jobs = 0;                          // 0: one a core
   uint32_t runTokens = 0, emulatorTokens = 0; // of the sequence that kernels are run on; 0: they are not
@@ -33,8 +34,8 @@ struct Variant {
 // "forward" and "plan", the templates that bundles are made from.
 extern const char *const forwardTemplate, *const planTemplate;
 
-// The file in coefs/ whose costs the planner of an architecture goes by.
-std::string costsFile(const std::string &arch);
+// The file of costs that planners go by: the one that was given, or else that of the GPU that has been measured.
+std::filesystem::path costsFile(const std::string &given = "");
 
 // The planner's source and all that it includes, by the names that metadata gives them, sorted.
 std::map<std::string, std::filesystem::path> plannerFiles();
