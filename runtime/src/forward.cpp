@@ -10,9 +10,7 @@ gdn_status checkBundle(const gdn_bundle *bundle) {
   return bundle ? GDN_OK : fail(GDN_INVALID_ARGUMENT, "bundle: expected a bundle, got NULL");
 }
 
-gdn_status checkWorkspace(const gdn_bundle &bundle, const gdn_forward_args &args, const Shape &shape) {
-  size_t needed;
-  GDN_TRY(workspaceBytes(bundle, shape, needed));
+gdn_status checkWorkspace(const gdn_forward_args &args, size_t needed) {
   if (args.workspace_size < needed)
     return fail(GDN_WORKSPACE_TOO_SMALL, "workspace_size: expected at least %zu bytes, got %zu", needed,
                 args.workspace_size);
@@ -41,45 +39,75 @@ gdn_status launchBlocks(const LoadableKernel &chosen, const Problem &problem, co
   return driver.check(result, ("cuLaunchKernel of '" + kernel.entry + "'").c_str());
 }
 
+int64_t items(const Kernel &kernel, const Shape &shape) { return shape.sequences * shape.headsV * kernel.key.split; }
+
+gdn_status checkItems(int64_t items) {
+  if (items <= INT_MAX)
+    return GDN_OK;
+  return fail(GDN_INVALID_ARGUMENT, "sequences * heads_v * split: expected at most %d, got %lld", INT_MAX,
+              static_cast<long long>(items));
+}
+
 // A block an SM where work is cut; else no more than there are tiles.
 gdn_status launch(const LoadableKernel &chosen, const Problem &problem, const Driver &driver, const Device &device,
                   void *stream) {
   const Kernel &kernel = chosen.kernel();
-  int64_t items = problem.shape.sequences * problem.shape.headsV * kernel.key.split;
-  if (items > INT_MAX)
-    return fail(GDN_INVALID_ARGUMENT, "sequences * heads_v * split: expected at most %d, got %lld", INT_MAX,
-                static_cast<long long>(items));
-  int64_t blocks = problem.planned ? problem.plan.blocks : std::min<int64_t>(device.sms, items);
+  int64_t blocks = problem.planned ? problem.plan.blocks : std::min<int64_t>(device.sms, items(kernel, problem.shape));
   return launchBlocks(chosen, problem, driver, static_cast<unsigned>(blocks), stream);
 }
 
-gdn_status forward(gdn_bundle *bundle, const gdn_forward_args *given) {
-  GDN_TRY(checkBundle(bundle));
+// A call that is taken, with what it launches; without a kernel, nothing.
+struct Call {
   gdn_forward_args args;
-  GDN_TRY(readArgs(given, args));
   Problem problem;
-  GDN_TRY(readShape(args, problem.shape));
-  GDN_TRY(checkWorkspace(*bundle, args, problem.shape)); // first what the bundle lacks, then what is wrong with tensors
-  GDN_TRY(readTensors(args, problem));
-  if (problem.empty())
-    return GDN_OK;
+  size_t workspaceBytes;
   const Driver *driver;
-  GDN_TRY(Driver::get(driver));
+  const Device *device;
+  LoadableKernel *kernel = nullptr, *planner = nullptr;
+};
+
+// First what the bundle lacks, then what is wrong with tensors.
+gdn_status readCall(gdn_bundle *bundle, const gdn_forward_args *given, Call &call) {
+  GDN_TRY(checkBundle(bundle));
+  GDN_TRY(readArgs(given, call.args));
+  GDN_TRY(readShape(call.args, call.problem.shape));
+  GDN_TRY(workspaceBytes(*bundle, call.problem.shape, call.workspaceBytes));
+  return readTensors(call.args, call.problem);
+}
+
+gdn_status chooseKernels(gdn_bundle &bundle, Call &call) {
+  if (call.problem.empty())
+    return GDN_OK;
+  GDN_TRY(Driver::get(call.driver));
   CUdevice ordinal;
-  GDN_TRY(driver->currentDevice(ordinal));
-  const Device &device = driver->devices[static_cast<size_t>(ordinal)];
-  GDN_TRY(checkProfile(args, device));
-  LoadableKernel *kernel;
-  GDN_TRY(selectKernel(*bundle, problem.shape, device, kernel));
-  GDN_TRY(kernel->prepare(*driver, ordinal));
-  placeWork(kernel->kernel(), device, problem);
-  if (problem.planned) {
-    LoadableKernel *planner;
-    GDN_TRY(selectPlanner(*bundle, device, planner));
-    GDN_TRY(planner->prepare(*driver, ordinal));
-    GDN_TRY(launchBlocks(*planner, problem, *driver, plannerBlocks(problem.plan), args.stream));
-  }
-  return launch(*kernel, problem, *driver, device, args.stream);
+  GDN_TRY(call.driver->currentDevice(ordinal));
+  call.device = &call.driver->devices[static_cast<size_t>(ordinal)];
+  GDN_TRY(checkProfile(call.args, *call.device));
+  GDN_TRY(selectKernel(bundle, call.problem.shape, *call.device, call.kernel));
+  GDN_TRY(checkItems(items(call.kernel->kernel(), call.problem.shape)));
+  GDN_TRY(call.kernel->prepare(*call.driver, ordinal));
+  placeWork(call.kernel->kernel(), *call.device, call.problem);
+  if (!call.problem.planned)
+    return GDN_OK;
+  GDN_TRY(selectPlanner(bundle, *call.device, call.planner));
+  return call.planner->prepare(*call.driver, ordinal);
+}
+
+gdn_status forward(gdn_bundle *bundle, const gdn_forward_args *given) {
+  Call call;
+  GDN_TRY(readCall(bundle, given, call));
+  GDN_TRY(checkWorkspace(call.args, call.workspaceBytes));
+  GDN_TRY(chooseKernels(*bundle, call));
+  void *stream = call.args.stream;
+  if (call.planner)
+    GDN_TRY(launchBlocks(*call.planner, call.problem, *call.driver, plannerBlocks(call.problem.plan), stream));
+  return call.kernel ? launch(*call.kernel, call.problem, *call.driver, *call.device, stream) : GDN_OK;
+}
+
+gdn_status check(gdn_bundle *bundle, const gdn_forward_args *given) {
+  Call call;
+  GDN_TRY(readCall(bundle, given, call));
+  return chooseKernels(*bundle, call);
 }
 
 } // namespace
@@ -96,6 +124,10 @@ gdn_status gdn_forward_workspace_size(const gdn_bundle *bundle, const gdn_forwar
     GDN_TRY(gdn::readShape(read, shape));
     return gdn::workspaceBytes(*bundle, shape, *bytes);
   });
+}
+
+gdn_status gdn_forward_check(gdn_bundle *bundle, const gdn_forward_args *args) {
+  return gdn::guarded([&] { return gdn::check(bundle, args); });
 }
 
 gdn_status gdn_forward(gdn_bundle *bundle, const gdn_forward_args *args) {

@@ -21,6 +21,9 @@ protected:
       gdn_forward_args spoilt = sampleArgs();
       bad.spoil(spoilt);
       expectFailure(bad.status, bad.message, spoilt);
+      std::string sentence = gdn_last_error_message();
+      EXPECT_EQ(gdn_forward_check(bundle, &spoilt), bad.status);
+      EXPECT_EQ(gdn_last_error_message(), sentence);
     }
   }
 };
@@ -198,6 +201,16 @@ TEST_F(Errors, Workspace) {
   expectFailure(GDN_INVALID_ARGUMENT, "workspace: expected the address of 1280 bytes, got NULL", args);
   args.workspace = address(0xa0000000);
   expectLaunch(args);
+}
+
+TEST_F(Errors, CheckEnqueuesNothing) {
+  EXPECT_EQ(gdn_forward_check(bundle, &args), GDN_OK) << gdn_last_error_message();
+  EXPECT_TRUE(fakeCuda().launches.empty());
+  EXPECT_EQ(gdn_forward_check(nullptr, &args), GDN_INVALID_ARGUMENT);
+  EXPECT_EQ(gdn_forward_check(bundle, nullptr), GDN_INVALID_ARGUMENT);
+  fakeCuda().failures = {{"cuLibraryLoadData", 1}};
+  open(sample::bundle());
+  EXPECT_EQ(gdn_forward_check(bundle, &args), GDN_DRIVER_ERROR);
 }
 
 TEST_F(Errors, WrongDevice) {

@@ -282,6 +282,10 @@ GDN_API gdn_status gdn_forward_workspace_size(const gdn_bundle *bundle, const gd
  * GDN_INVALID_ARGUMENT, GDN_UNSUPPORTED, GDN_WORKSPACE_TOO_SMALL, and all of gdn_bundle_load. */
 GDN_API gdn_status gdn_forward(gdn_bundle *bundle, const gdn_forward_args *args);
 
+/* GDN_OK if gdn_forward would take the call with enough workspace; else what it would return. Loads the kernels,
+ * enqueues nothing. For callers that have another kernel to fall back to. */
+GDN_API gdn_status gdn_forward_check(gdn_bundle *bundle, const gdn_forward_args *args);
+
 /* Strides of contiguous tensors; columns is 1 for g and beta. */
 static inline gdn_tensor gdn_contiguous(void *data, gdn_dtype dtype, int64_t tokens, int64_t heads, int64_t columns) {
   gdn_tensor tensor;
