@@ -1,10 +1,10 @@
-// gdn-bench: times the forward of a bundle on a GPU.
+// gdn-bench: times the forward of a bundle on a GPU, takes it apart, and measures what its parts cost.
 #include "tests/reference/numbers.h"
-#include "tools/bench/measure.h"
+#include "tools/bench/report.h"
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <ctime>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 using namespace gdn;
@@ -13,7 +13,18 @@ using nlohmann::json;
 
 namespace {
 
-enum Exit { Ok = 0, Usage = 2, Environment = 3 };
+enum Exit { Ok = 0, Usage = 2, Environment = 3, Mismatch = 4 };
+
+struct Options {
+  std::string bundle, csv, output, dims = "128x128", type = "bf16", gates = "quarter", layout = "k-first", cut = "auto";
+  std::vector<std::string> heads, lengths;
+  int repetitions = 20, errorHeads = 2, device = 0, rounds = 5;
+  uint32_t split = 0;
+  unsigned timeout = 300;
+  uint64_t seed = 0;
+  double limit = 5; // percent
+  bool normalise = false, printsJson = false;
+};
 
 uint32_t cutsOf(const std::string &name) {
   if (name == "off")
@@ -21,16 +32,6 @@ uint32_t cutsOf(const std::string &name) {
   uint32_t mode = name == "exact" ? GDN_CUT_EXACT : name == "fast" ? GDN_CUT_FAST : GDN_CUT_AUTO;
   return mode | GDN_KEYS_NORMALISED | (name == "invariant" ? GDN_CUT_INVARIANT : 0);
 }
-
-struct Options {
-  std::string bundle, csv, dims = "128x128", type = "bf16", gates = "quarter", layout = "k-first", cut = "auto";
-  std::vector<std::string> heads = {"16/64", "2/8"}, lengths = {"4x8192", "1x32768"};
-  int repetitions = 20, errorHeads = 2, device = 0;
-  uint32_t split = 0;
-  unsigned timeout = 300;
-  uint64_t seed = 0;
-  bool normalise = false, printsJson = false;
-};
 
 // Two positive numbers with `separator` between; false if `text` is anything else.
 bool pair(const std::string &text, char separator, uint32_t &first, uint32_t &second) {
@@ -55,163 +56,159 @@ std::string dimsError(const std::string &text) {
   return pair(text, 'x', k, v) ? "" : "expected dimensions as KxV, got " + text;
 }
 
-std::string today() {
-  char text[16];
-  std::time_t now = std::time(nullptr);
-  std::strftime(text, sizeof(text), "%Y-%m-%d", std::gmtime(&now));
-  return text;
-}
-
-std::string version(const gpu::Bundle &bundle) {
-  json metadata = json::parse(gdn_bundle_metadata(bundle.get()), nullptr, false);
-  json gdnc = metadata.is_object() ? metadata.value("gdnc", json::object()) : json::object();
-  std::string commit = gdnc.is_object() && gdnc["commit"].is_string() ? gdnc["commit"].get<std::string>() : "";
-  std::string number = gdnc.is_object() && gdnc["version"].is_string() ? gdnc["version"].get<std::string>() : "?";
-  return number + (commit.empty() ? "" : "+" + commit.substr(0, 12));
-}
-
-// What is not the default has a name of its own.
-std::string operation(const Setup &setup, const Case &c) {
-  std::string name = "forward";
-  if (setup.cuts & GDN_CUT_INVARIANT)
-    name += "_invariant";
-  const char *modes[] = {"", "_uncut", "_exact", "_fast"};
-  name += modes[setup.cuts & GDN_CUT_MODES];
-  name += c.rawGates ? "_raw_gates" : c.allDecay ? "_all_decay" : "";
-  return name + (c.normalise ? "_l2norm" : "");
-}
-
-// One row a measurement, in the columns that all results share.
-class Csv {
-public:
-  explicit Csv(const std::string &path) {
-    if (path.empty())
-      return;
-    bool fresh = !std::filesystem::exists(path) || std::filesystem::file_size(path) == 0;
-    file = std::fopen(path.c_str(), "a");
-    if (!file)
-      throw gpu::Error("cannot write " + path);
-    if (fresh)
-      std::fprintf(file, "date,gpu,clock_mhz,system,version,op,heads_k,heads_v,lengths,ms,clocks_per_chunk\n");
-  }
-  ~Csv() {
-    if (file)
-      std::fclose(file);
-  }
-  void add(const Setup &setup, const Case &c, const Measurement &m, const std::string &version) {
-    if (!file)
-      return;
-    std::fprintf(file, "%s,%s,", today().c_str(), setup.gpu.info().name);
-    m.clocks ? std::fprintf(file, "%.0f", m.clocks->megahertz) : 0;
-    std::fprintf(file, ",gdnc,%s,%s,%u,%u,%s,%.4f,", version.c_str(), operation(setup, c).c_str(), c.keyHeads,
-                 c.valueHeads, c.label.c_str(), m.milliseconds);
-    m.clocks ? std::fprintf(file, "%.0f", m.clocks->perChunk) : 0;
-    std::fprintf(file, "\n");
-    std::fflush(file);
+// The GPU, the bundle and what was asked of them.
+struct Run {
+  explicit Run(const Options &options)
+      : options(options), bundle(options.bundle), gpu(options.device), origin(originOf(gpu, bundle)) {
+    gpu::check(gdn_bundle_load(bundle.get()), "gdn_bundle_load");
   }
 
-private:
-  std::FILE *file = nullptr;
+  Setup setup() const {
+    return {gpu,
+            bundle,
+            options.split,
+            cutsOf(options.cut),
+            options.layout == "v-first",
+            options.repetitions,
+            options.errorHeads,
+            options.seed};
+  }
+
+  // Heads and lengths are the caller's.
+  Case plainCase() const {
+    Case c = {};
+    pair(options.dims, 'x', c.keyDim, c.valueDim);
+    c.io = options.type == "bf16" ? ElementType::BF16 : ElementType::F16;
+    c.allDecay = options.gates == "decay";
+    c.rawGates = options.gates == "raw";
+    c.normalise = options.normalise;
+    return c;
+  }
+
+  // Calls visit(case) for each of the heads and lengths, which must be through in time.
+  template <typename Visit> void eachCase(Visit visit) const {
+    Case c = plainCase();
+    for (const std::string &heads : options.heads)
+      for (const std::string &lengths : options.lengths) {
+        pair(heads, '/', c.keyHeads, c.valueHeads);
+        c.label = lengths;
+        c.lengths = reference::parseLengths(lengths);
+        gpu::watchdog(options.timeout, "gdn-bench: " + heads + " " + lengths);
+        visit(std::as_const(c));
+        gpu::watchdog(0);
+      }
+  }
+
+  void print(const std::string &text) const {
+    if (!options.printsJson)
+      std::fputs(text.c_str(), stdout), std::fflush(stdout);
+  }
+
+  void printJson(json results) const {
+    if (options.printsJson)
+      std::printf("%s\n", toJson(origin, std::move(results)).dump(2).c_str());
+  }
+
+  const Options &options;
+  gpu::Bundle bundle;
+  gpu::Gpu gpu;
+  Origin origin;
 };
 
-template <typename T> json orNull(const std::optional<T> &value) { return value ? json(*value) : json(); }
-
-json toJson(const Setup &setup, const Case &c, const Measurement &m) {
-  json row = {{"op", operation(setup, c)},
-              {"heads_k", c.keyHeads},
-              {"heads_v", c.valueHeads},
-              {"key_dim", c.keyDim},
-              {"value_dim", c.valueDim},
-              {"type", reference::name(c.io)},
-              {"lengths", c.label},
-              {"split", m.split},
-              {"ms", m.milliseconds},
-              {"ms_fastest", m.fastest},
-              {"ms_slowest", m.slowest},
-              {"us_per_chunk", m.microsecondsPerChunk},
-              {"floor_clocks", m.split ? json(c.floor(m.split)) : json()},
-              {"error_o", orNull(m.outputError)},
-              {"error_s", orNull(m.stateError)}};
-  row["clocks_per_chunk"] = m.clocks ? json(m.clocks->perChunk) : json();
-  row["clock_mhz"] = m.clocks ? json(m.clocks->megahertz) : json();
-  row["of_floor"] = m.clocks && m.split ? json(c.floor(m.split) / m.clocks->perChunk) : json();
-  return row;
+// Appended to row by row, so that a run that breaks off loses little.
+std::ofstream appendTo(const std::string &path) {
+  std::ofstream file;
+  if (path.empty())
+    return file;
+  std::error_code none;
+  bool fresh = std::filesystem::file_size(path, none) == 0 || none;
+  file.open(path, std::ios::app);
+  if (!file)
+    throw gpu::Error("cannot write " + path);
+  if (fresh)
+    file << csvHead << std::flush;
+  return file;
 }
 
-void printKernels(const gpu::Bundle &bundle, const Case &c) {
-  for (size_t i = 0; i < bundle.size(); ++i) {
-    gdn_kernel_info info = bundle.kernel(i);
-    if (info.key_dim == int(c.keyDim) && info.value_dim == int(c.valueDim) && info.io == int(c.io))
-      std::printf(
-          "%s %s %dx%d %s %s split %d%s: %d threads, %d registers, %d bytes spilled, %d bytes shared\n", info.operation,
-          info.arch, info.key_dim, info.value_dim, reference::name(c.io),
-          info.state_layout == GDN_V_FIRST ? "v-first" : "k-first", info.split,
-          (std::string(info.features & GDN_NORMALISE_QK ? " l2norm" : "") + (info.profile ? " profile" : "")).c_str(),
-          info.threads, info.registers, info.spill_bytes, info.shared_bytes);
-  }
-  std::printf("\n%-8s %-12s %5s %9s %9s %9s %8s %8s %9s %9s\n", "heads", "lengths", "split", "ms", "us/chunk",
-              "clk/chunk", "MHz", "of floor", "error O", "error S");
-}
-
-void print(const Case &c, const Measurement &m) {
-  std::string heads = std::to_string(c.keyHeads) + "/" + std::to_string(c.valueHeads);
-  std::printf("%-8s %-12s %5s %9.4f %9.3f ", heads.c_str(), c.label.c_str(),
-              m.split ? std::to_string(m.split).c_str() : "auto", m.milliseconds, m.microsecondsPerChunk);
-  m.clocks ? std::printf("%9.0f %8.0f ", m.clocks->perChunk, m.clocks->megahertz) : std::printf("%9s %8s ", "-", "-");
-  m.clocks &&m.split ? std::printf("%7.1f%% ", 100 * c.floor(m.split) / m.clocks->perChunk) : std::printf("%8s ", "-");
-  m.outputError ? std::printf("%9.2e %9.2e\n", *m.outputError, *m.stateError) : std::printf("%9s %9s\n", "-", "-");
-  std::fflush(stdout);
-}
-
-int run(const Options &options) {
-  gpu::Bundle bundle(options.bundle);
-  gpu::Gpu gpu(options.device);
-  gpu::check(gdn_bundle_load(bundle.get()), "gdn_bundle_load");
-  Csv csv(options.csv);
-  Setup setup{gpu,
-              bundle,
-              options.split,
-              cutsOf(options.cut),
-              options.layout == "v-first",
-              options.repetitions,
-              options.errorHeads,
-              options.seed};
-  Case c = {};
-  pair(options.dims, 'x', c.keyDim, c.valueDim);
-  c.io = options.type == "bf16" ? ElementType::BF16 : ElementType::F16;
-  c.allDecay = options.gates == "decay";
-  c.rawGates = options.gates == "raw";
-  c.normalise = options.normalise;
+Exit forward(const Options &options) {
+  Run run(options);
+  std::ofstream csv = appendTo(options.csv);
+  const Setup setup = run.setup();
   json rows = json::array();
-  if (!options.printsJson) {
-    std::printf("%s, driver %d.%d, bundle of gdnc %s\n", gpu.info().name, gpu.info().driver_version / 1000,
-                gpu.info().driver_version % 1000 / 10, version(bundle).c_str());
-    printKernels(bundle, c);
-  }
-  for (const std::string &heads : options.heads)
-    for (const std::string &lengths : options.lengths) {
-      pair(heads, '/', c.keyHeads, c.valueHeads);
-      c.label = lengths;
-      c.lengths = reference::parseLengths(lengths);
-      gpu::watchdog(options.timeout, "gdn-bench: " + heads + " " + lengths);
-      Measurement m = measure(setup, c);
-      gpu::watchdog(0);
-      csv.add(setup, c, m, version(bundle));
-      options.printsJson ? rows.push_back(toJson(setup, c, m)) : print(c, m);
-    }
-  if (options.printsJson)
-    std::printf("%s\n", json{{"gpu", gpu.info().name},
-                             {"driver", gpu.info().driver_version},
-                             {"version", version(bundle)},
-                             {"date", today()},
-                             {"results", rows}}
-                            .dump(2)
-                            .c_str());
+  run.print(kernelsText(run.origin, run.bundle, run.plainCase()) + "\n" + forwardHead);
+  run.eachCase([&](const Case &c) {
+    Measurement m = measure(setup, c);
+    if (csv.is_open())
+      csv << csvRow(run.origin, setup.cuts, c, m) << std::flush;
+    rows.push_back(toJson(setup.cuts, c, m));
+    run.print(text(c, m));
+  });
+  run.printJson(std::move(rows));
   return Ok;
 }
 
-void addOptions(CLI::App &app, Options &options) {
+Exit takeApart(const Options &options) {
+  Run run(options);
+  const Setup setup = run.setup();
+  json rows = json::array();
+  run.eachCase([&](const Case &c) {
+    Profile result = profile(setup, c);
+    rows.push_back(toJson(setup.cuts, c, result));
+    run.print(text(c, result) + "\n");
+  });
+  run.printJson(std::move(rows));
+  return Ok;
+}
+
+Exit host(const Options &options) {
+  Run run(options);
+  const Setup setup = run.setup();
+  json rows = json::array();
+  run.print("heads    lengths      us a call\n");
+  run.eachCase([&](const Case &c) {
+    double microseconds = hostTime(setup, c);
+    rows.push_back({{"heads_k", c.keyHeads}, {"heads_v", c.valueHeads}, {"lengths", c.label}, {"us", microseconds}});
+    char line[128];
+    std::snprintf(line, sizeof line, "%-8s %-12s %9.2f\n",
+                  (std::to_string(c.keyHeads) + "/" + std::to_string(c.valueHeads)).c_str(), c.label.c_str(),
+                  microseconds);
+    run.print(line);
+  });
+  run.printJson(std::move(rows));
+  return Ok;
+}
+
+Exit calibrate(const Options &options) {
+  Run run(options);
+  gpu::watchdog(options.timeout, "gdn-bench: calibrate");
+  const std::vector<Cost> costs = costsOf(measureRounds(run.setup(), options.rounds));
+  gpu::watchdog(0);
+  run.print(text(costs));
+  run.printJson(toJson(costs));
+  if (const Cost *worst = noisiest(costs, options.limit / 100)) {
+    std::fprintf(stderr, "gdn-bench: %s: expected rounds within %g %% of each other, got %.1f %%: nothing is written\n",
+                 worst->name, options.limit, 100 * worst->spread);
+    return Mismatch;
+  }
+  std::ofstream file(options.output);
+  file << costsFile(costs, run.origin.gpu, run.origin.date, size_t(options.rounds)) << std::flush;
+  if (!file)
+    throw gpu::Error("cannot write " + options.output);
+  return Ok;
+}
+
+void addCommon(CLI::App &app, Options &options) {
   app.add_option("--bundle", options.bundle, "the bundle (.gdnb) whose forward is timed")->required();
+  app.add_option("--device", options.device, "ordinal of the GPU")->capture_default_str();
+  app.add_option("--timeout", options.timeout, "seconds after which a measurement is taken for a deadlock")
+      ->capture_default_str();
+  app.add_flag("--json", options.printsJson, "prints JSON instead of the table");
+}
+
+void addCase(CLI::App &app, Options &options, std::vector<std::string> heads, std::vector<std::string> lengths) {
+  addCommon(app, options);
+  options.heads = std::move(heads);
+  options.lengths = std::move(lengths);
   app.add_option("--heads", options.heads, "head counts H/HV, separated by commas")
       ->delimiter(',')
       ->check(headsError)
@@ -245,42 +242,79 @@ void addOptions(CLI::App &app, Options &options) {
   app.add_option("--reps", options.repetitions, "timed replays of the graph, of which the median is reported")
       ->check(CLI::Range(1, 10000))
       ->capture_default_str();
+  app.add_option("--seed", options.seed, "seed of the inputs")->capture_default_str();
+}
+
+void addForward(CLI::App &app, Options &options) {
+  addCase(app, options, {"16/64", "2/8"}, {"4x8192", "1x32768"});
   app.add_option("--error-heads", options.errorHeads, "heads compared with the fp64 reference; 0: none")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
-  app.add_option("--seed", options.seed, "seed of the inputs")->capture_default_str();
-  app.add_option("--device", options.device, "ordinal of the GPU")->capture_default_str();
-  app.add_option("--timeout", options.timeout, "seconds after which a measurement is taken for a deadlock")
-      ->capture_default_str();
-  app.add_flag("--json", options.printsJson, "prints JSON instead of the table");
   app.add_option("--csv", options.csv, "appends the results to this file");
 }
+
+void addCalibrate(CLI::App &app, Options &options) {
+  addCommon(app, options);
+  app.add_option("-o,--output", options.output, "the file to write, as coefs/h200.csv")->required();
+  app.add_option("--rounds", options.rounds, "how often everything is measured")
+      ->check(CLI::Range(3, 1000))
+      ->capture_default_str();
+  app.add_option("--limit", options.limit, "percent by which the rounds may differ")
+      ->check(CLI::Range(0.1, 100.0))
+      ->capture_default_str();
+}
+
+struct Command {
+  const char *name, *help;
+  void (*add)(CLI::App &, Options &);
+  Exit (*run)(const Options &);
+};
+
+const Command commands[] = {
+    {"forward",
+     "Times calls: a CUDA graph is replayed, the L2 cache overwritten before each replay.\n\n"
+     "ms         median time of a replay; about 0.004 ms of it is the graph's own\n"
+     "us/chunk   that time spread over all 64-token chunks of all heads, for one SM\n"
+     "clk/chunk  clocks from an item's first chunk to its end, divided by its chunks; median over the blocks\n"
+     "MHz        the SM clock inside the kernel\n"
+     "of floor   clocks the tensor cores need for a chunk, of those it took\n"
+     "error      relative Frobenius error against a token-by-token fp64 reference, the worst of the heads compared\n\n"
+     "Clocks need a bundle with the profile variant of the kernel. Inputs: q, k normalised normal; v normal; g = "
+     "logsigmoid(normal)/16; beta = sigmoid(normal); an fp32 initial state of 0.1 normal and a final state.",
+     addForward, forward},
+    {"profile",
+     "Takes a call apart: into its kernels, by the GPU's timer, and a chunk into what each role does, in clocks of an "
+     "SM (medians over pieces of work). The bundle must hold the profile variant.",
+     [](CLI::App &app, Options &options) { addCase(app, options, {"16/64"}, {"4x8192"}); }, takeApart},
+    {"host", "Times how long a call of gdn_forward keeps the host, without a graph: the median of --reps times 20.",
+     [](CLI::App &app, Options &options) { addCase(app, options, {"2/8"}, {"1x2048"}); }, host},
+    {"calibrate",
+     "Measures what the parts of a forward cost on this GPU, for gdnc build --costs. The bundle must hold the profile "
+     "variant of K = V = 128 in bf16, k-first, split 1. Exit code 4 if the rounds differ by more than the limit.",
+     addCalibrate, calibrate},
+};
 
 } // namespace
 
 int main(int count, char **arguments) {
-  Options options;
   CLI::App app(
-      "Times the forward of a bundle: a CUDA graph is replayed, the L2 cache overwritten before each replay.\n\n"
-      "ms         median time of a replay; about 0.004 ms of it is the graph's own\n"
-      "us/chunk   that time spread over all 64-token chunks of all heads, for one SM\n"
-      "clk/chunk  clocks from an item's first chunk to its end, divided by its chunks; median over the blocks\n"
-      "MHz        the SM clock inside the kernel\n"
-      "of floor   clocks the tensor cores need for a chunk, of those it took\n"
-      "error      relative Frobenius error against a token-by-token fp64 reference, the worst of the heads compared\n\n"
-      "Clocks need a bundle with the profile variant of the kernel. Inputs: q, k normalised normal; v normal; g = "
-      "logsigmoid(normal)/16; beta = sigmoid(normal); an fp32 initial state of 0.1 normal and a final state.\n"
-      "Exit code: 0 done, 2 usage, 3 no GPU, no bundle or no kernel for what was asked, 4 deadlock.");
-  addOptions(app, options);
+      "Times the forward of a bundle on a GPU.\n"
+      "Exit code: 0 done, 2 usage, 3 no GPU, no bundle or no kernel for what was asked, 4 a deadlock or noise.");
+  app.require_subcommand(1);
+  Options options[std::size(commands)]; // each has defaults of its own
+  for (size_t i = 0; i < std::size(commands); ++i)
+    commands[i].add(*app.add_subcommand(commands[i].name, commands[i].help), options[i]);
   try {
     app.parse(count, arguments);
   } catch (const CLI::ParseError &error) {
     return app.exit(error) ? Usage : Ok;
   }
   try {
-    return run(options);
+    for (size_t i = 0; i < std::size(commands); ++i)
+      if (app.got_subcommand(commands[i].name))
+        return commands[i].run(options[i]);
   } catch (const gpu::Error &error) {
     std::fprintf(stderr, "gdn-bench: %s\n", error.what());
-    return Environment;
   }
+  return Environment;
 }

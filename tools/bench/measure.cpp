@@ -1,22 +1,17 @@
 #include "tools/bench/measure.h"
 #include "tests/reference/compare.h"
 #include <algorithm>
+#include <chrono>
 #include <deque>
 
 namespace gdn::bench {
 
 namespace {
 
-using device::Call;
 using reference::Problem;
 
 constexpr size_t flushed = 256 << 20; // bytes, several times the L2: no replay starts on cached inputs
-constexpr int warmups = 3, profiled = 3;
-
-template <typename T> double median(std::vector<T> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
-}
+constexpr int warmups = 3, hostCalls = 20, chains = 16; // replays of the chain in a round
 
 Problem inputs(const Case &c, uint64_t seed) {
   reference::Recipe recipe;
@@ -37,66 +32,20 @@ Problem inputs(const Case &c, uint64_t seed) {
   return generate(recipe, seed);
 }
 
-// Replays enqueued back to back, so that the host runs ahead of the device.
-std::vector<float> replay(const Setup &setup, const gpu::Graph &graph, gpu::Memory &flush, int count) {
-  std::deque<gpu::Event> begins, ends;
-  for (int i = 0; i < count; ++i) {
-    setup.gpu.driver().cuMemsetD8Async(flush.address(), uint8_t(i), flush.size(), setup.gpu.stream());
-    begins.emplace_back(setup.gpu).record();
-    graph.launch();
-    ends.emplace_back(setup.gpu).record();
-  }
-  setup.gpu.synchronize();
-  std::vector<float> times;
-  for (int i = 0; i < count; ++i)
-    times.push_back(ends[i].millisecondsSince(begins[i]));
-  return times;
+const Setup &timed(const Setup &setup) {
+  if (!setup.gpu.hasGraphs())
+    throw gpu::Error("the driver has no graphs: timing needs a GPU");
+  return setup;
 }
 
-constexpr size_t stampRows = GDN_PROFILE_ROWS, stampColumns = GDN_PROFILE_COLUMNS;
-
-// Of the longest piece of each block.
-std::optional<Clocks> clocksOf(const std::vector<int64_t> &stamps) {
-  std::vector<double> perChunk, megahertz;
-  for (size_t block = 0; block < stamps.size(); block += stampRows * stampColumns) {
-    const int64_t *longest = &stamps[block];
-    for (size_t row = 1; row < stampRows; ++row)
-      if (const int64_t *piece = &stamps[block + row * stampColumns];
-          piece[GDN_PROFILE_CHUNKS] > longest[GDN_PROFILE_CHUNKS])
-        longest = piece;
-    int64_t clocks = longest[GDN_PROFILE_LAST_CHUNK] - longest[GDN_PROFILE_FIRST_CHUNK],
-            nanoseconds = longest[GDN_PROFILE_END_NS] - longest[GDN_PROFILE_BEGIN_NS];
-    if (longest[GDN_PROFILE_CHUNKS] <= 0 || clocks <= 0)
-      continue;
-    perChunk.push_back(double(clocks) / longest[GDN_PROFILE_CHUNKS]);
-    if (nanoseconds > 0)
-      megahertz.push_back(1e3 * (longest[GDN_PROFILE_STORED] - longest[GDN_PROFILE_BEGIN]) / nanoseconds);
-  }
-  if (perChunk.empty() || megahertz.empty())
-    return std::nullopt;
-  return Clocks{median(perChunk), median(megahertz)};
-}
-
-bool hasProfile(const Setup &setup, const Case &c) {
-  for (size_t i = 0; i < setup.bundle.size(); ++i) {
-    gdn_kernel_info info = setup.bundle.kernel(i);
-    if (info.profile && info.key_dim == int(c.keyDim) && info.value_dim == int(c.valueDim) && info.io == int(c.io) &&
-        (setup.split == 0 || info.split == int(setup.split)) && bool(info.features & GDN_NORMALISE_QK) == c.normalise &&
-        (info.state_layout == GDN_V_FIRST) == setup.valueFirst)
-      return true;
-  }
-  return false;
-}
-
-std::optional<Clocks> profile(const Setup &setup, Call &call, gpu::Memory &flush) {
-  std::vector<int64_t> stamps(size_t(setup.gpu.info().sm_count) * stampRows * stampColumns);
-  gpu::Memory memory(setup.gpu, stamps.size() * sizeof(int64_t));
-  memory.fill(0);
-  call.setProfile(&memory);
-  replay(setup, gpu::Graph(setup.gpu, [&] { call.launch(); }), flush, profiled);
-  call.setProfile(nullptr);
-  memory.download(stamps.data(), memory.size());
-  return clocksOf(stamps);
+device::Storage storage(const Setup &setup) {
+  device::Storage storage;
+  storage.offsets = device::Storage::Offsets::Int32;
+  storage.valueFirst = setup.valueFirst;
+  storage.aligned = true;
+  storage.split = setup.split;
+  storage.cuts = setup.cuts;
+  return storage;
 }
 
 std::vector<float> headOf(const std::vector<float> &all, size_t heads, size_t head, size_t width) {
@@ -104,23 +53,6 @@ std::vector<float> headOf(const std::vector<float> &all, size_t heads, size_t he
   for (size_t row = 0; row * width < picked.size(); ++row)
     std::copy_n(&all[(row * heads + head) * width], width, &picked[row * width]);
   return picked;
-}
-
-// The largest errors over heads spread evenly. The first is the last head, which has no decay; the second decays.
-void compareHeads(const Setup &setup, const Problem &p, const device::Outcome &got, Measurement &result) {
-  uint32_t count = std::min(uint32_t(setup.errorHeads), p.valueHeads);
-  result.outputError = result.stateError = 0;
-  for (uint32_t i = 0; i < count; ++i) {
-    uint32_t head = (p.valueHeads - 1 + i * (p.valueHeads / count + 1)) % p.valueHeads;
-    reference::Result want = reference::recurrence(p.oneHead(head));
-    auto error = [&](const std::vector<double> &want, const std::vector<float> &got, size_t width) {
-      reference::Error e = reference::compare(want, headOf(got, p.valueHeads, head, width), 1, width);
-      return e.notFinite ? NAN : e.relative;
-    };
-    auto worst = [](double x, double y) { return x >= y ? x : y; }; // keeps a NaN in y
-    result.outputError = worst(*result.outputError, error(want.output, got.output, p.valueDim));
-    result.stateError = worst(*result.stateError, error(want.state, got.state, p.stateSize()));
-  }
 }
 
 } // namespace
@@ -140,35 +72,173 @@ double Case::floor(uint32_t split) const {
   return (solve + chain) / perClock;
 }
 
+Session::Session(const Setup &setup, const Case &c)
+    : setup(timed(setup)), problem(inputs(c, setup.seed)), call(setup.gpu, setup.bundle, problem, storage(setup)),
+      flush(setup.gpu, flushed) {}
+
+// Enqueued back to back, so that the host runs ahead of the device.
+std::vector<float> Session::replay(const gpu::Graph &graph, int count) {
+  std::deque<gpu::Event> begins, ends;
+  for (int i = 0; i < count; ++i) {
+    setup.gpu.driver().cuMemsetD8Async(flush.address(), uint8_t(i), flush.size(), setup.gpu.stream());
+    begins.emplace_back(setup.gpu).record();
+    graph.launch();
+    ends.emplace_back(setup.gpu).record();
+  }
+  setup.gpu.synchronize();
+  std::vector<float> times;
+  for (int i = 0; i < count; ++i)
+    times.push_back(ends[i].millisecondsSince(begins[i]));
+  return times;
+}
+
+std::vector<float> Session::replay(int count) {
+  gpu::Graph graph(setup.gpu, [&] { call.launch(); });
+  replay(graph, warmups);
+  return replay(graph, count);
+}
+
+std::vector<float> Session::replayStamped(int count, std::vector<Block> &stamps) {
+  std::vector<int64_t> values(size_t(setup.gpu.info().sm_count) * stampsOfBlock);
+  gpu::Memory memory(setup.gpu, values.size() * sizeof(int64_t));
+  memory.fill(0);
+  call.setProfile(&memory);
+  std::vector<float> times = replay(count);
+  call.setProfile(nullptr);
+  memory.download(values.data(), memory.size());
+  stamps = decode(values);
+  return times;
+}
+
+double Session::hostTime(int count) {
+  call.launch();
+  setup.gpu.synchronize();
+  auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < count; ++i)
+    call.launch();
+  auto end = std::chrono::steady_clock::now();
+  setup.gpu.synchronize();
+  return std::chrono::duration<double, std::micro>(end - begin).count() / count;
+}
+
+// The largest errors over heads spread evenly. The first is the last head, which has no decay; the second decays.
+void Session::compareHeads(Measurement &result) {
+  const device::Outcome got = call.run();
+  uint32_t heads = problem.valueHeads, count = std::min(uint32_t(setup.errorHeads), heads);
+  result.outputError = result.stateError = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    uint32_t head = (heads - 1 + i * (heads / count + 1)) % heads;
+    reference::Result want = reference::recurrence(problem.oneHead(head));
+    auto error = [&](const std::vector<double> &want, const std::vector<float> &got, size_t width) {
+      reference::Error e = reference::compare(want, headOf(got, heads, head, width), 1, width);
+      return e.notFinite ? NAN : e.relative;
+    };
+    auto worst = [](double x, double y) { return x >= y ? x : y; }; // keeps a NaN in y
+    result.outputError = worst(*result.outputError, error(want.output, got.output, problem.valueDim));
+    result.stateError = worst(*result.stateError, error(want.state, got.state, problem.stateSize()));
+  }
+}
+
+bool hasProfile(const Setup &setup, const Case &c) {
+  for (size_t i = 0; i < setup.bundle.size(); ++i) {
+    gdn_kernel_info info = setup.bundle.kernel(i);
+    if (info.profile && info.key_dim == int(c.keyDim) && info.value_dim == int(c.valueDim) && info.io == int(c.io) &&
+        (setup.split == 0 || info.split == int(setup.split)) && bool(info.features & GDN_NORMALISE_QK) == c.normalise &&
+        (info.state_layout == GDN_V_FIRST) == setup.valueFirst)
+      return true;
+  }
+  return false;
+}
+
 Measurement measure(const Setup &setup, const Case &c) {
-  if (!setup.gpu.hasGraphs())
-    throw gpu::Error("the driver has no graphs: timing needs a GPU");
-  Problem problem = inputs(c, setup.seed);
-  device::Storage storage;
-  storage.offsets = device::Storage::Offsets::Int32;
-  storage.valueFirst = setup.valueFirst;
-  storage.aligned = true;
-  storage.split = setup.split;
-  storage.cuts = setup.cuts;
-  Call call(setup.gpu, setup.bundle, problem, storage);
-  gpu::Memory flush(setup.gpu, flushed);
+  Session session(setup, c);
+  const std::vector<float> times = session.replay(setup.repetitions);
   Measurement result;
   result.split = setup.split;
-  {
-    gpu::Graph graph(setup.gpu, [&] { call.launch(); });
-    replay(setup, graph, flush, warmups);
-    std::vector<float> times = replay(setup, graph, flush, setup.repetitions);
-    result.milliseconds = median(times);
-    auto [fastest, slowest] = std::minmax_element(times.begin(), times.end());
-    result.fastest = *fastest;
-    result.slowest = *slowest;
-  }
+  result.milliseconds = median({times.begin(), times.end()});
+  result.fastest = *std::min_element(times.begin(), times.end());
+  result.slowest = *std::max_element(times.begin(), times.end());
   if (c.chunks())
     result.microsecondsPerChunk = result.milliseconds * 1e3 * setup.gpu.info().sm_count / c.chunks();
-  if (hasProfile(setup, c))
-    result.clocks = profile(setup, call, flush);
+  if (hasProfile(setup, c)) {
+    std::vector<Block> stamps;
+    session.replayStamped(1, stamps);
+    result.clocks = clocksOf(stamps);
+  }
   if (setup.errorHeads)
-    compareHeads(setup, problem, call.run(), result);
+    session.compareHeads(result);
+  return result;
+}
+
+namespace {
+
+// Of the median replay: its time, and the main kernel's share, by the GPU's timer.
+struct Stamped {
+  double total, main;
+  std::vector<Block> blocks;
+};
+Stamped stamped(const Setup &setup, const Case &c) {
+  Session session(setup, c);
+  std::vector<double> totals, mains;
+  Stamped result;
+  for (int i = 0; i < setup.repetitions; ++i) {
+    std::vector<float> times = session.replayStamped(1, result.blocks);
+    totals.push_back(times.front());
+    mains.push_back(span(result.blocks) * 1e-6);
+  }
+  result.total = median(totals);
+  result.main = median(mains);
+  return result;
+}
+
+} // namespace
+
+Profile profile(const Setup &setup, const Case &c) {
+  Setup uncut = setup;
+  uncut.cuts = GDN_CUT_OFF;
+  Stamped cut = stamped(setup, c), whole = stamped(uncut, c);
+  double start = whole.total - whole.main;
+  return {cut.total, start, cut.total - cut.main - start, cut.main, std::move(cut.blocks)};
+}
+
+double hostTime(const Setup &setup, const Case &c) {
+  Session session(setup, c);
+  std::vector<double> times;
+  for (int i = 0; i < setup.repetitions; ++i)
+    times.push_back(session.hostTime(hostCalls));
+  return median(times);
+}
+
+std::vector<Round> measureRounds(const Setup &setup, int rounds) {
+  // Each piece of the chain on an SM of its own, and no more hops than one piece makes.
+  const int middle = std::min(30, (setup.gpu.info().sm_count - 4) / 3);
+  if (middle < 2)
+    throw gpu::Error("expected at least 10 SMs, got " + std::to_string(setup.gpu.info().sm_count));
+  Setup whole = setup, cut = setup;
+  whole.split = cut.split = 1;
+  whole.cuts = GDN_CUT_OFF;
+  cut.cuts = chainCuts;
+  auto session = [](const Setup &setup, uint32_t keyHeads, uint32_t valueHeads, size_t sequences, int64_t length) {
+    Case c = {};
+    c.keyHeads = keyHeads;
+    c.valueHeads = valueHeads;
+    c.keyDim = c.valueDim = 128;
+    c.io = ElementType::BF16;
+    c.lengths.assign(sequences, length);
+    return Session(setup, c);
+  };
+  Session longPieces = session(whole, 16, 64, 4, 8192), shortPieces = session(whole, 16, 64, 64, 512);
+  Session chain = session(cut, 1, 1, 1, chainTokens(middle));
+  std::vector<Round> result(static_cast<size_t>(rounds));
+  for (Round &round : result) {
+    longPieces.replayStamped(1, round.longPieces);
+    shortPieces.replayStamped(1, round.shortPieces);
+    for (int i = 0; i < chains; ++i) {
+      std::vector<Block> stamps;
+      chain.replayStamped(1, stamps);
+      round.chains.push_back(std::move(stamps));
+    }
+  }
   return result;
 }
 
