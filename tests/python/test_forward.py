@@ -128,6 +128,26 @@ class Forward(unittest.TestCase):
             with self.subTest(split=split):
                 self.check(make(), split=split)
 
+    def test_cuts(self):
+        long, short = make((2 * 2048 + 100,), (1, 1)), make((2 * 2048 + 100, 30), (1, 1))
+        for name in "q", "k", "v", "g", "beta":
+            getattr(short, name)[:, :long.q.shape[1]] = getattr(long, name)
+        short.h0[0] = long.h0[0]
+        results = {}
+        for cut in "off", "invariant":
+            with self.subTest(cut=cut):
+                self.check(long, cut=cut)
+                results[cut] = gdnc.forward(*inputs(long), initial_state=long.h0, cu_seqlens=long.cu_seqlens, cut=cut)[0]
+        self.assertFalse(torch.equal(*results.values()))
+        batch, _ = gdnc.chunk_gated_delta_rule(*inputs(short), initial_state=short.h0, cu_seqlens=short.cu_seqlens,
+                                               cut="invariant")
+        self.assertTrue(torch.equal(batch[:, :long.q.shape[1]], results["invariant"]))
+
+    def test_keys_normalised(self):
+        self.check(make(), cut="fast", keys_normalised=True)
+        with self.assertRaisesRegex(RuntimeError, "GDN_KEYS_NORMALISED"):
+            gdnc.forward(*inputs(make()), cut="fast")
+
     def test_strong_decay(self):
         case = make()
         case.g = torch.full_like(case.g, -1e4)

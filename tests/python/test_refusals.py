@@ -48,6 +48,10 @@ class Refusals(unittest.TestCase):
         self.refuse(ValueError, r"^q: expected a batch of 1 with cu_seqlens, got 2$",
                     **{name: lambda x: torch.cat([x, x]) for name in ("q", "k", "v", "g", "beta")})
 
+    def test_cut(self):
+        self.refuse(ValueError, r"^cut: expected one of auto, off, exact, fast, invariant, got half$", cut="half")
+        self.refuse(ValueError, r"^cut: expected .*, got 1$", gdnc.chunk_gated_delta_rule, cut=1)
+
     def test_strides(self):
         def columns_apart(x):
             return torch.stack([x, x], -1)[..., 0]

@@ -35,6 +35,8 @@ def forward(
     dt_bias: torch.Tensor | None = None,
     g_is_decay: bool = False,
     split: int = 0,
+    cut: str = "auto",
+    keys_normalised: bool = False,
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """The gated delta rule over whole sequences. Per token of a v-head h, with its k-head h // (HV // H) and S [K, V]:
 
@@ -62,6 +64,10 @@ def forward(
         dt_bias: [HV], float32, bfloat16 or float16, or None for 0.
         g_is_decay: g is the decay itself, from 0 to 1.
         split: blocks that share one head's V; 0 lets the library choose.
+        cut: how long sequences are cut over the GPU: "auto", "off", "exact" (without warm-ups), "fast" (with shorter ones,
+            which approximate), or "invariant": to the same bits whatever else the batch holds. gdn/gdn.h says more.
+        keys_normalised: promises |k| <= 1 and beta <= 2, which lets heads that decay be cut by warm-ups, and is so with
+            normalize_qk and beta_logits.
 
     q, k, v, out, g and beta may be strided views whose last dimension is contiguous; addresses and strides of the first
     four are multiples of 16 bytes, and with B > 1 the batch must be one token axis. States may be strided over N and
@@ -84,7 +90,10 @@ def forward(
         raise ValueError("dt_bias: expected None without A_log, got a tensor")
     if g_is_decay and A_log is not None:
         raise ValueError("g_is_decay: expected False with A_log, got True")
-    flags = (normalize_qk * _library.NORMALISE_QK | beta_logits * _library.BETA_LOGITS |
+    if cut not in _library.CUTS:
+        raise ValueError(f"cut: expected one of {', '.join(_library.CUTS)}, got {cut}")
+    flags = (_library.CUTS[cut] | keys_normalised * _library.KEYS_NORMALISED |
+             normalize_qk * _library.NORMALISE_QK | beta_logits * _library.BETA_LOGITS |
              double_beta * _library.BETA_DOUBLED | g_is_decay * _library.G_IS_DECAY)
     try:
         if torch.is_grad_enabled():

@@ -15,6 +15,8 @@ OK = 0
 NO_CONTEXT = 9
 F32, BF16, F16, INT32, INT64 = range(5)
 K_FIRST, V_FIRST = range(2)
+CUTS = {"auto": 0, "off": 1, "exact": 2, "fast": 3, "invariant": 4}  # GDN_CUT_*
+KEYS_NORMALISED = 8
 BETA_LOGITS, BETA_DOUBLED, G_IS_DECAY, NORMALISE_QK = (1 << bit for bit in range(8, 12))
 
 

@@ -35,6 +35,8 @@ def chunk_gated_delta_rule(
     chunk_size: int = 64,
     transpose_state_layout: bool | None = None,
     head_first: bool = False,
+    cut: str = "auto",
+    keys_normalised: bool = False,
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """As flash-linear-attention's function of this name; gdnc.forward says what the tensors must be.
 
@@ -50,6 +52,7 @@ def chunk_gated_delta_rule(
         use_qk_l2norm_in_kernel: normalises the rows of q and k.
         cu_seqlens: [N + 1], int32 or int64, of a packed batch (B = 1).
         A_log, dt_bias: [HV].
+        cut, keys_normalised: ours alone, as gdnc.forward has them.
         cu_seqlens_cpu, chunk_indices, chunk_size: not needed; chunks have 64 tokens, whatever is asked for.
 
     Returns:
@@ -80,4 +83,5 @@ def chunk_gated_delta_rule(
         q, k, v, g, beta, scale=scale, initial_state=initial_state, final_state=output_final_state,
         state_v_first=state_v_first, cu_seqlens=cu_seqlens, normalize_qk=use_qk_l2norm_in_kernel,
         beta_logits=use_beta_sigmoid_in_kernel, double_beta=allow_neg_eigval,
-        A_log=A_log if use_gate_in_kernel else None, dt_bias=dt_bias if use_gate_in_kernel else None)
+        A_log=A_log if use_gate_in_kernel else None, dt_bias=dt_bias if use_gate_in_kernel else None,
+        cut=cut, keys_normalised=keys_normalised)
