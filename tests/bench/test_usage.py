@@ -38,8 +38,9 @@ class Usage(unittest.TestCase):
                                    ("--gates=none", "none not in")):
                 self.check(2, text, command, "--bundle=missing.gdnb", argument)
         self.check(2, "--output is required", "calibrate", "--bundle=missing.gdnb")
-        for argument in "--rounds=2", "--limit=0":  # each below its range
-            self.check(2, "Value " + argument[-1] + " not in range", "calibrate", "--bundle=missing.gdnb", "--output=x.csv", argument)
+        for argument, value in ("--rounds", "2"), ("--limit", "0"):
+            self.check(2, f"Value {value} not in range", "calibrate", "--bundle=missing.gdnb", "--output=x.csv",
+                       argument, value)
 
     def test_missing_bundle_and_nothing_written(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -9,6 +9,7 @@ from cases import SCALE
 
 class System:
     name = package = ""
+    mode = ""  # behind "forward" in the operation's name
 
     def __init__(self):
         """Imports what is needed; raises if it is absent."""
@@ -23,15 +24,22 @@ class System:
     def results(self, case, returned):
         return returned[0][0], returned[1]
 
+    def clocks(self, case):
+        """Clocks of one block for a chunk and the SM's MHz, from inside the kernel; None where that cannot be had."""
+        return None
+
 
 class Gdnc(System):
+    """The default call, which says that keys are normalised."""
+
     name = package = "gdnc"
+    cut = "auto"
 
     def __init__(self):
         import gdnc
-        from gdnc._library import metadata
-        self.operator = gdnc.chunk_gated_delta_rule
-        self.commit = (metadata()["gdnc"]["commit"] or "")[:12]
+        from gdnc import _library
+        self.operator, self.library = gdnc.chunk_gated_delta_rule, _library
+        self.commit = (_library.metadata()["gdnc"]["commit"] or "")[:12]
 
     @property
     def version(self):
@@ -39,7 +47,32 @@ class Gdnc(System):
 
     def forward(self, case):
         return lambda: self.operator(case.q, case.k, case.v, case.g, case.beta, scale=SCALE, initial_state=case.state,
-                                     output_final_state=True, cu_seqlens=case.cu64)
+                                     output_final_state=True, cu_seqlens=case.cu64, cut=self.cut,
+                                     keys_normalised=self.cut != "off")
+
+    def clocks(self, case):
+        if self.cut != "auto" or not any(kernel.profile for kernel in self.library.kernels()):
+            return None
+        import stamps
+        return stamps.clocks(self.library, case, self.library.KEYS_NORMALISED)
+
+
+class GdncExact(Gdnc):
+    """Without warm-ups: also what the default call does where nothing is said of the keys."""
+
+    mode, cut = "_exact", "exact"
+
+
+class GdncFast(Gdnc):
+    mode, cut = "_fast", "fast"
+
+
+class GdncInvariant(Gdnc):
+    mode, cut = "_invariant", "invariant"
+
+
+class GdncUncut(Gdnc):
+    mode, cut = "_uncut", "off"
 
 
 class Fla(System):
@@ -86,4 +119,5 @@ class FlashInfer(System):
         return returned[0], returned[1].transpose(-1, -2)
 
 
-SYSTEMS = {system.name: system for system in (Gdnc, Fla, FlashQla, FlashInfer)}
+SYSTEMS = {system.name + system.mode.replace("_", "-"): system
+           for system in (Gdnc, GdncExact, GdncUncut, GdncFast, GdncInvariant, Fla, FlashQla, FlashInfer)}
