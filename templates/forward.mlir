@@ -53,9 +53,9 @@
 !sv   = !tile.view<[?, ?, V, K], any, unit v_first ? 3 : 2>   // [sequences, v heads, V, K]: which axis is contiguous
 !slot = !tile.view<[?, V, K], f32>          // states between items, [slots, V, K]
 !mat  = !tile.view<[?, K], io>              // transitions, [matrices K, K]: M^T, its leading terms or what they leave out
-!flag = !tile.view<[?, 8], i32>             // how often each 64 rows were stored: four of a slot, then of the matrix of that number
+!flag = !tile.view<[?, 8], i32>             // how often each 64 rows were stored: four of a slot, then of the matrix of that number; then guards
 !clk  = !tile.view<[?, 24], i64>            // [blocks 16, what was stamped of an item, and of a chunk by each role]
-!work = !tile.items<split, V / split>       // tokens, sequence, k head, v head, first V column, and those of a piece
+!work = !tile.items<split, V / split>       // tokens, sequence, k head, v head, first V column; those of a piece, rows of the caller's states
 
 tile.template @forward {
   // The operator's key.
@@ -259,9 +259,9 @@ tile.template @forward {
     // Rows past a sequence's end arrive as zeros: g = 0 holds the last gate, beta = 0 writes nothing. No role knows about tails.
     tile.role @aux warps(chunk / 16) registers(aux_regs) copies(aux) {
       %log2e = tile.fill 1.44269504 : !row
-      tile.foreach (%span, %seq, %kh, %vh, %v0, %warm, %hops, %segment, %from, %ready, %to) in %items : !work {
+      tile.foreach (%span, %seq, %kh, %vh, %v0, %warm, %hops, %segment, %from, %ready, %to, %guard, %source, %sink) in %items : !work {
         %mine = arith.cmpi eq, %from, %caller : i32
-        scf.if %mine { tile.one_warp { tile.prefetch %s_in[%seq, %vh] : !sv } }
+        scf.if %mine { tile.one_warp { tile.prefetch %s_in[%source, %vh] : !sv } }
         tile.if moves {                                             // matrices of hops travel as K and Q do
           %pieces = arith.muli %hops, %parts : i32
           %rounds = arith.ceildivsi %pieces, %copies : i32
@@ -436,7 +436,7 @@ tile.template @forward {
       %out = tile.ring depth(out_depth) : !out
       %rows = tile.value rows : i32
       %v1 = arith.muli %half, %rows : i32
-      tile.foreach (%span, %seq, %kh, %vh, %v0, %warm, %hops, %segment, %from, %ready, %to) in %items : !work {
+      tile.foreach (%span, %seq, %kh, %vh, %v0, %warm, %hops, %segment, %from, %ready, %to, %guard, %source, %sink) in %items : !work {
         %n = tile.chunks %span
         tile.if profile {
           tile.stamp global %clocks at 0 : !clk
@@ -457,7 +457,9 @@ tile.template @forward {
         %given = arith.cmpi eq, %at_rest, %caller : i32
         %stored = arith.cmpi sge, %at_rest, %c0 : i32
         %S0 = scf.if %given -> (!state) {
-          %x = tile.load %s_in[%seq, %vh, %vg, %c0] : !sv to !state
+          %x = tile.load %s_in[%source, %vh, %vg, %c0] : !sv to !state
+          %guarded = arith.cmpi sge, %guard, %c0 : i32
+          scf.if %guarded { tile.signal %flags[%guard, %place] : !flag }
           scf.yield %x : !state
         } else {
           %y = scf.if %stored -> (!state) {
@@ -650,7 +652,9 @@ tile.template @forward {
         %ends = arith.cmpi eq, %to, %caller : i32
         %keeps = arith.cmpi sge, %to, %c0 : i32
         scf.if %ends {
-          tile.store %S_end to %s_out[%seq, %vh, %vg, %c0] : !state to !sv
+          %guarded = arith.cmpi sge, %guard, %c0 : i32
+          scf.if %guarded { tile.await %flags[%guard, %place] reaches %c1 : !flag }
+          tile.store %S_end to %s_out[%sink, %vh, %vg, %c0] : !state to !sv
         } else {
           scf.if %keeps {
             %is_m = arith.cmpi sge, %to, %matrix : i32

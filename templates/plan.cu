@@ -88,15 +88,15 @@ __device__ Plan choose(const Call &call, const Most &lengths, const Tiles &tiles
 struct Cuts {
   CutTile *first, *more;
   __device__ CutTile *at(Int i) const { return (i < fewCuts ? first : more) + i; }
-  // Of `count`, the one that item `item` is of.
-  __device__ const CutTile &of(Int item, Int count) const {
+  // Of `count`, the number of the one that item `item` is of.
+  __device__ Int of(Int item, Int count) const {
     Int low = 0;
 #pragma unroll 1
     while (low + 1 < count) {
       const Int middle = (low + count) / 2;
       (at(middle)->items <= item ? low : count) = middle;
     }
-    return *at(low);
+    return low;
   }
 };
 
@@ -152,9 +152,12 @@ __device__ void copyItems(const Item *items, Int count, Item *table, Int place) 
 // and early ones before late ones.
 __device__ Item sortable(const Call &call, const Plan &plan, const Count &listed, const Cuts &cuts, Int at) {
   const float scale = earlyBins * 0.8f * inverse(plan.deadline.m); // few tails are longer than the deadline
-  const CutTile &tile = cuts.of(at, listed.tiles);
+  const Int number = cuts.of(at, listed.tiles);
+  const CutTile &tile = *cuts.at(number);
   Piece piece = tile.part < 0 ? linkedPiece(call, plan, tile, listed.middle, at - tile.items)
                               : linePiece(call, plan, tile, listed.middle, at - tile.items);
+  if (call.shape.flags & InPlace && tile.part >= 0 && tile.cuts)
+    guard(call, plan, tile, listed.middle + listed.slots + number, piece);
   piece.item.tail = Int(piece.tail * 16);
   piece.item.bin = earlyBins - 1 - min(earlyBins - 1, Int(piece.tail * scale)) + (piece.late ? earlyBins : 0);
   return piece.item;
@@ -267,7 +270,8 @@ __device__ void makePlan(const Call &call, const Most &lengths, Int longest, flo
   } while (!fits(call, listed) && --count);
   if (!count || !tiles.all) // no place for the plan, as offsets that overlap may bring about: nothing is cut
     return writeHeader(call, Header{Natural});
-  const Int slots = listed.middle + listed.slots, rows = slots * flagWords / 4;
+  const Int slots = listed.middle + listed.slots, guards = call.shape.flags & InPlace ? listed.tiles : 0;
+  const Int rows = (slots + guards) * flagWords / 4;
   static_assert(flagWords % 4 == 0);
 #pragma unroll 1
   for (Int i = threadIdx.x; i < rows; i += threads)

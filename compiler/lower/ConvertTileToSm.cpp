@@ -143,7 +143,8 @@ void Lowering::declareArguments(SmallVector<NamedAttribute> &attrs) {
         fields.push_back(param(word, "batch", field));
       if (llvm::any_of(arg.getUsers(),
                        [](Operation *op) { return isa<ForeachOp>(op) && cast<ForeachOp>(op).hasPieces(); }))
-        fields.push_back(param(longWord, "batch", "plan"));
+        for (StringRef field : {"plan", "source_rows", "sink_rows", "wide_rows", "rows"})
+          fields.push_back(param(field == "wide_rows" || field == "rows" ? word : longWord, "batch", field));
     } else if (auto type = dyn_cast<ViewType>(arg.getType())) {
       if (arg.use_empty())
         continue;

@@ -5,23 +5,30 @@
 #include <cstddef>
 using namespace mlir;
 using namespace tile;
+using gdn::work::Drawn;
 using gdn::work::Header;
 using gdn::work::Item;
 
 namespace {
-constexpr int64_t itemBytes = sizeof(Item);
+constexpr int64_t itemBytes = sizeof(Item), slotBytes = sizeof(Drawn);
+static_assert(offsetof(Drawn, item) == 0);
+} // namespace
+
+// A number at this place of an array of int32, or of int64; 0 where there is none.
+Value Lowering::wideOrNot(Value array, Value index, Value isWide) {
+  Value there = cmp(arith::CmpIPredicate::ne, array, i64(0));
+  auto load = [&](Type type, int64_t bytes, int64_t ifWide) {
+    Value here = arith::AndIOp::create(b, loc, there, eq(isWide, ifWide));
+    return ::sm::LoadGlobalOp::create(b, loc, TypeRange{type}, add(array, mul(wide(index), bytes)), here, false)
+        .getResult(0);
+  };
+  return arith::AddIOp::create(b, loc, wide(load(b.getI32Type(), 4, 0)), load(b.getI64Type(), 8, 1));
 }
 
 // Offset of a sequence on the token axis. One outside it is cut to it: nothing outside the caller's tensors is touched.
 Value Lowering::sequenceOffset(ValueRange work, Value index) {
-  Value cu = work[0], i = wide(index);
-  Value packed = cmp(arith::CmpIPredicate::ne, cu, i64(0));
-  auto load = [&](Type type, int64_t bytes, int64_t isWide) {
-    Value here = arith::AndIOp::create(b, loc, packed, eq(work[1], isWide));
-    return ::sm::LoadGlobalOp::create(b, loc, TypeRange{type}, add(cu, mul(i, bytes)), here, false).getResult(0);
-  };
-  Value given = arith::AddIOp::create(b, loc, wide(load(b.getI32Type(), 4, 0)), load(b.getI64Type(), 8, 1));
-  Value v = arith::MaxSIOp::create(b, loc, select(packed, given, mul(i, wide(work[3]))), i64(0));
+  Value packed = cmp(arith::CmpIPredicate::ne, work[0], i64(0)), given = wideOrNot(work[0], index, work[1]);
+  Value v = arith::MaxSIOp::create(b, loc, select(packed, given, mul(wide(index), wide(work[3]))), i64(0));
   return arith::TruncIOp::create(b, loc, b.getI32Type(), Value(arith::MinSIOp::create(b, loc, v, wide(work[4]))));
 }
 
@@ -32,7 +39,7 @@ SmallVector<Value> Lowering::parameters(Value items) {
 
 Value Lowering::itemSlot(Value number) {
   int64_t items = kernel->getAttrOfType<IntegerAttr>("items").getInt();
-  return add(add(sharedBase(), items), mul(andi(number, itemSlots - 1), itemBytes));
+  return add(add(sharedBase(), items), mul(andi(number, itemSlots - 1), slotBytes));
 }
 Value Lowering::itemBarrier(Value number, bool full) {
   int64_t barriers = kernel->getAttrOfType<IntegerAttr>("item_barriers").getInt();
@@ -55,12 +62,14 @@ void Lowering::writeTile(ForeachOp op, ValueRange w, Value slot, Value number) {
   Value begin = sequenceOffset(w, sequence);
   Value end = arith::MaxSIOp::create(b, loc, sequenceOffset(w, add(sequence, 1)), begin);
   Value caller = i32(gdn::work::Caller), zero = i32(0);
-  SmallVector<Value> words(itemBytes / 4, zero);
+  SmallVector<Value> words(slotBytes / 4, zero);
   auto set = [&](size_t offset, Value value) { words[offset / 4] = value; };
   set(offsetof(Item, begin), begin), set(offsetof(Item, end), end);
   set(offsetof(Item, sequence), sequence), set(offsetof(Item, head), head);
   set(offsetof(Item, column), mul(part, columns));
   set(offsetof(Item, from), caller), set(offsetof(Item, to), caller);
+  set(offsetof(Item, guard), i32(-1));
+  set(offsetof(Drawn, source), sequence), set(offsetof(Drawn, sink), sequence);
   set(offsetof(Item, last), select(some, zero, i32(-1)));
   for (size_t i = 0; i < words.size(); i += 2)
     ::sm::StoreSharedOp::create(b, loc, ArrayRef(words).slice(i, 2), add(slot, 4 * i), false);
@@ -183,25 +192,58 @@ void Lowering::writeDrawn(Value plan, Value slot) {
   b.setInsertionPointAfter(loop);
   forgetLane();
 
-  // A lane copies sixteen bytes.
+  // A lane copies sixteen bytes; the one behind them writes the sequence for the rows of states.
   Value address = loop.getResult(0), any = cmp(arith::CmpIPredicate::ne, address, i64(0));
-  auto writer = scf::IfOp::create(b, loc, below(lane(), i32(itemBytes / 16)), false);
+  auto writer = scf::IfOp::create(b, loc, below(lane(), i32(slotBytes / 16)), false);
   b.setInsertionPoint(writer.thenBlock()->getTerminator());
-  Value part = shl(lane(), 4);
-  auto words = ::sm::LoadGlobalOp::create(b, loc, SmallVector<Type>(4, word), add(address, wide(part)), any, false);
+  Value part = shl(lane(), 4), ofRows = eq(part, int64_t(offsetof(Drawn, source)));
+  Value from = add(address, wide(select(ofRows, i32(0), part)));
+  auto words = ::sm::LoadGlobalOp::create(b, loc, SmallVector<Type>(4, word), from, any, false);
   SmallVector<Value> values = llvm::to_vector_of<Value>(words.getValues());
   Value none = arith::AndIOp::create(b, loc, eq(part, int64_t(offsetof(Item, tail))), eq(address, 0));
-  values[1] = select(none, i32(-1), values[1]);
+  Value sequence = values[offsetof(Item, sequence) / 4];
+  values[0] = select(ofRows, sequence, values[0]);
+  values[1] = select(ofRows, sequence, select(none, i32(-1), values[1]));
   ::sm::StoreSharedOp::create(b, loc, values, add(slot, part), false);
 }
 static_assert(offsetof(Item, last) == offsetof(Item, tail) + 4 && offsetof(Item, tail) % 16 == 0);
+static_assert(offsetof(Drawn, source) == itemBytes && offsetof(Drawn, sink) == itemBytes + 4);
+
+// Rows of the caller's states by indices. One outside of what there is reads zeros and writes nothing, as does a
+// sequence without tokens, which then keeps what it would write.
+void Lowering::lookUpRows(ValueRange w, Value slot) {
+  Value sources = w[8], sinks = w[9], isWide = w[10];
+  auto given = scf::IfOp::create(
+      b, loc, Value(arith::AndIOp::create(b, loc, isLane0(), cmp(arith::CmpIPredicate::ne, sinks, i64(0)))), false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(given.thenBlock()->getTerminator());
+  auto word = [&](size_t offset) {
+    return ::sm::LoadSharedOp::create(b, loc, TypeRange{b.getI32Type()}, add(slot, int64_t(offset))).getResult(0);
+  };
+  auto put = [&](size_t offset, Value value) {
+    ::sm::StoreSharedOp::create(b, loc, ValueRange{value}, add(slot, int64_t(offset)), false);
+  };
+  Value sequence = word(offsetof(Item, sequence)), rows = wide(w[11]);
+  auto place = [&](Value indices, size_t rowAt, size_t placeAt, int64_t otherwise, Value keeps) {
+    Value row = wideOrNot(indices, sequence, isWide), before = word(placeAt);
+    Value lost = arith::OrIOp::create(b, loc, cmp(arith::CmpIPredicate::uge, row, rows), keeps);
+    lost = arith::AndIOp::create(b, loc, lost, eq(before, gdn::work::Caller));
+    put(rowAt, arith::TruncIOp::create(b, loc, b.getI32Type(), row));
+    put(placeAt, select(lost, i32(otherwise), before));
+  };
+  Value empty = cmp(arith::CmpIPredicate::eq, word(offsetof(Item, begin)), word(offsetof(Item, end)));
+  place(sinks, offsetof(Drawn, sink), offsetof(Item, to), gdn::work::Nowhere, empty);
+  auto read = scf::IfOp::create(b, loc, cmp(arith::CmpIPredicate::ne, sources, i64(0)), false);
+  b.setInsertionPoint(read.thenBlock()->getTerminator());
+  place(sources, offsetof(Drawn, source), offsetof(Item, from), gdn::work::Zeros,
+        arith::ConstantIntOp::create(b, loc, 0, 1));
+}
 
 // By all lanes of the warp that draws.
 void Lowering::drawItem(ForeachOp op, Value number) {
   // The slot was last used two items ago.
   ::sm::MbarrierWaitOp::create(b, loc, itemBarrier(number, false), xori(andi(shr(number, 1), 1), 1));
   SmallVector<Value> w = parameters(op.getItems());
-  Value slot = itemSlot(number);
   if (op.hasPieces()) {
     Value plan = w[7];
     Value mode = ::sm::LoadGlobalOp::create(b, loc, TypeRange{b.getI32Type()}, add(plan, offsetof(Header, mode)),
@@ -218,11 +260,15 @@ void Lowering::drawItem(ForeachOp op, Value number) {
     b.setInsertionPoint(one.thenBlock()->getTerminator());
     forgetLane();
     writeTile(op, w, itemSlot(number), number);
+    b.setInsertionPointAfter(planned);
+    forgetLane();
+    ::sm::WarpSyncOp::create(b, loc);
+    lookUpRows(parameters(op.getItems()), itemSlot(number));
   } else {
     auto one = scf::IfOp::create(b, loc, isLane0(), false);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPoint(one.thenBlock()->getTerminator());
-    writeTile(op, w, slot, number);
+    writeTile(op, w, itemSlot(number), number);
   }
   forgetLane();
   ::sm::WarpSyncOp::create(b, loc);
@@ -282,7 +328,10 @@ LogicalResult Lowering::lowerForeach(ForeachOp op) {
                             inSlot(offsetof(Item, segment)),
                             From,
                             inSlot(offsetof(Item, fromCount)),
-                            inSlot(offsetof(Item, to))};
+                            inSlot(offsetof(Item, to)),
+                            inSlot(offsetof(Item, guard)),
+                            inSlot(offsetof(Drawn, source)),
+                            inSlot(offsetof(Drawn, sink))};
   static_assert(std::size(places) == ForeachOp::pieceFields);
   for (BlockArgument arg : op.getBody().getArguments().drop_front())
     fields[arg] = places[arg.getArgNumber()];

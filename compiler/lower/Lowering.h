@@ -86,6 +86,8 @@ private:
   void writeTile(ForeachOp op, ValueRange work, Value slot, Value number);
   void writeDrawn(Value plan, Value slot);
   Value ready(Value plan, Value item);
+  void lookUpRows(ValueRange work, Value slot);
+  Value wideOrNot(Value array, Value index, Value isWide);
   Value sequenceOffset(ValueRange work, Value index);
   LogicalResult lowerForeach(ForeachOp op);
   LogicalResult lowerFor(mlir::scf::ForOp op);
@@ -268,7 +270,8 @@ private:
   DenseMap<Value, int64_t> fields;          // of the item: their word in the record, or behind it in the item's slot
   DenseMap<Value, BufferRef> buffers;
   DenseMap<Value, ViewRef> views;
-  DenseMap<Value, SmallVector<Value>> work; // items: cu_seqlens, cu_wide, sequences, length, tokens, heads, ratio, plan
+  DenseMap<Value, SmallVector<Value>> work; // items: cu_seqlens, cu_wide, sequences, length, tokens, heads, ratio,
+                                            // plan, source_rows, sink_rows, wide_rows, rows
   DenseMap<Value, Value> alias;             // products that left a turn
   DenseMap<Value, Held> held;               // by ring
 };

@@ -25,7 +25,7 @@ constexpr int64_t solveColumn = 48, solveSecond = 400, solveInverse = 1024, solv
 // Zeros for products that only prime an accumulator: one core matrix.
 constexpr int64_t zeroBytes = 128;
 
-// What a warp keeps of the item in work. What it needs once stays in the block's slot of the item (work::Item), of
+// What a warp keeps of the item in work. What it needs once stays in the block's slot of the item (work::Drawn), of
 // which there are two: one warp draws the next item while the others still work on this one.
 enum RecordWord { Begin, End, Sequence, HeadK, HeadV, Column, Warm, From, FirstShared, ItemNumber };
 constexpr int64_t recordBytes = 48, itemSlots = 2;

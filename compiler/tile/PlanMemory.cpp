@@ -115,7 +115,7 @@ struct PlanMemory : tile::impl::PlanMemoryPassBase<PlanMemory> {
     kernel->setAttr("records", b.getI64IntegerAttr(take(
                                    recordBytes * kernel->getAttrOfType<IntegerAttr>("threads").getInt() / 32, 16)));
     if (kernel.walk([](ForeachOp) { return WalkResult::interrupt(); }).wasInterrupted()) {
-      kernel->setAttr("items", b.getI64IntegerAttr(take(itemSlots * sizeof(gdn::work::Item), 16)));
+      kernel->setAttr("items", b.getI64IntegerAttr(take(itemSlots * sizeof(gdn::work::Drawn), 16)));
       kernel->setAttr("item_barriers", b.getI64IntegerAttr(take(2 * 8 * itemSlots, 8)));
     }
     if (next > shared)

@@ -38,8 +38,8 @@ static Type parameterType(StringRef kind, StringRef name, MLIRContext *context) 
   Type word = b.getI32Type(), longWord = b.getI64Type();
   Type field = llvm::StringSwitch<Type>(name)
                    .Case("cu_seqlens", longWord)
-                   .Cases({"cu_wide", "sequences", "length", "tokens", "heads", "ratio"}, word)
-                   .Case("plan", longWord)
+                   .Cases({"cu_wide", "sequences", "length", "tokens", "heads", "ratio", "wide_rows", "rows"}, word)
+                   .Cases({"plan", "source_rows", "sink_rows"}, longWord)
                    .Default(Type());
   return llvm::StringSwitch<Type>(kind)
       .Case("map", MapType::get(context))

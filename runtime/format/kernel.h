@@ -33,8 +33,13 @@ struct KernelParam {
                  //               the order of memory. With it go the views flags (int32 [slots, flagWords], pointer),
                  //               slots (fp32 [slots, V, K], pointer), m_hi and m_lo (io [matrices * K, 1, K], pointer
                  //               and map), which are where the plan's Header and Layout say
-                 //   blocks, key_dim, value_dim, columns, plan_flags
-                 //               4 bytes: P, K, V, V columns of a tile and work::Flags, which the planner takes
+                 //   source_rows, sink_rows
+    //               8 bytes: device addresses of a row of the initial and of the final state for each sequence; 0: its
+    //               number. The latter is given where the former is
+    //   wide_rows   4 bytes: 1 where these are int64, 0 where they are int32
+    //   rows        4 bytes: how many rows the states then have
+    //   blocks, key_dim, value_dim, columns, plan_flags
+    //               4 bytes: P, K, V, V columns of a tile and work::Flags, which the planner takes
   };
   Kind kind;
   std::string name;
@@ -53,9 +58,11 @@ struct KernelParam {
   uint16_t boxColumns = 0, boxRows = 0;
 
   uint32_t size() const {
-    return kind == Kind::Map                                                                           ? 128
-           : (kind == Kind::Pointer || kind == Kind::Stride || name == "cu_seqlens" || name == "plan") ? 8
-                                                                                                       : 4;
+    if (kind == Kind::Map)
+      return 128;
+    bool isAddress =
+        kind == Kind::Batch && (name == "cu_seqlens" || name == "plan" || name == "source_rows" || name == "sink_rows");
+    return kind == Kind::Pointer || kind == Kind::Stride || isAddress ? 8 : 4;
   }
   uint32_t alignment() const { return kind == Kind::Map ? 64 : size(); }
 };

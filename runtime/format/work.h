@@ -46,13 +46,23 @@ struct alignas(16) Item {
   Int fromCount; // of a slot: what its flags reach before it may be read: 1, or 2 where it holds N first and a state
                  // then
   Int to;        // a slot, or matrix m as matrixBase + m, or a Place
-  Int unused;
+  // -1, or a row of flags behind those of the slots: items that take the caller's state raise it, and who stores that
+  // of the tile where it lay waits until it reaches 1.
+  Int guard;
   Int tail; // work that hangs on the item, itself included, in sixteenths of a chunk
   Int last; // 0; -1 ends the work
   Int bin;  // the planner's
-  Int unusedToo;
+  Int unused;
 };
 static_assert(sizeof(Item) == 64, "a kernel reads it in four vectors");
+
+// An item that a block has drawn, in its shared memory.
+struct alignas(16) Drawn {
+  Item item;
+  Int source, sink; // rows of the caller's states: the sequence's number, or what indices say
+  Int unused[2];
+};
+static_assert(sizeof(Drawn) == 80);
 
 inline constexpr Int matrixBase = 1 << 20;
 inline constexpr Int maxHops = 32;
@@ -81,6 +91,7 @@ enum Flags : Word {
   Warm = 1,      // warm-ups: |k| <= 1 and beta <= 2, so that what decays is gone
   Fast = 2,      // what decays to e^-10 is gone, not only what decays to e^-16.7 < 2^-24
   Invariant = 4, // a tile is cut at multiples of cutLength and nowhere else, whatever else the call holds
+  InPlace = 8,   // states are stored where they were: pieces that take none must not be faster than those that do
 };
 
 inline constexpr Int chunkTokens = 64;
@@ -160,7 +171,7 @@ GDN_BOTH constexpr Layout layout(const Shape &shape, Int ioBytes) {
   };
   l.arrivals = take(8);
   l.table = take(l.items * sizeof(Item));
-  l.flags = take(l.slots * flagWords * 4);
+  l.flags = take((l.slots + l.cutTiles) * flagWords * 4);  // the latter for guards
   l.longs = take(invariant ? l.longTiles * longBytes : 0); // else they lie in shared memory
   l.cuts = take(l.cutTiles * tileBytes);
   l.warm = take(shape.flags & Warm ? (tokens / chunkTokens + 1) * heads : 0);

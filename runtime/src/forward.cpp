@@ -48,6 +48,13 @@ gdn_status checkItems(int64_t items) {
               static_cast<long long>(items));
 }
 
+gdn_status checkRows(const LoadableKernel &kernel, const Problem &problem) {
+  if (!problem.sinkRows || kernel.plan().takesRows)
+    return GDN_OK;
+  return fail(GDN_UNSUPPORTED,
+              "read_indices and write_indices: expected NULL, which the kernel takes alone, got addresses");
+}
+
 // A block an SM where work is cut; else no more than there are tiles.
 gdn_status launch(const LoadableKernel &chosen, const Problem &problem, const Driver &driver, const Device &device,
                   void *stream) {
@@ -85,6 +92,7 @@ gdn_status chooseKernels(gdn_bundle &bundle, Call &call) {
   GDN_TRY(checkProfile(call.args, *call.device));
   GDN_TRY(selectKernel(bundle, call.problem.shape, *call.device, call.kernel));
   GDN_TRY(checkItems(items(call.kernel->kernel(), call.problem.shape)));
+  GDN_TRY(checkRows(*call.kernel, call.problem));
   GDN_TRY(call.kernel->prepare(*call.driver, ordinal));
   placeWork(call.kernel->kernel(), *call.device, call.problem);
   if (!call.problem.planned)

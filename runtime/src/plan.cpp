@@ -6,9 +6,9 @@ namespace {
 
 using Kind = KernelParam::Kind;
 
-constexpr std::array<const char *, 13> batchNames = {"cu_seqlens", "cu_wide", "sequences", "length", "tokens",
-                                                     "heads",      "ratio",   "plan",      "blocks", "key_dim",
-                                                     "value_dim",  "columns", "plan_flags"};
+constexpr std::array<const char *, 17> batchNames = {
+    "cu_seqlens", "cu_wide",   "sequences", "length", "tokens",  "heads",     "ratio",   "plan",      "source_rows",
+    "sink_rows",  "wide_rows", "rows",      "blocks", "key_dim", "value_dim", "columns", "plan_flags"};
 
 constexpr std::array<const char *, 2> scalarNames = {"scale", "options"};
 
@@ -145,6 +145,14 @@ uint64_t batchValue(BatchField field, const Problem &problem) {
     return static_cast<uint64_t>(shape.headsV / shape.heads);
   case BatchField::Plan:
     return reinterpret_cast<uint64_t>(problem.planAddress);
+  case BatchField::SourceRows:
+    return reinterpret_cast<uint64_t>(problem.sourceRows);
+  case BatchField::SinkRows:
+    return reinterpret_cast<uint64_t>(problem.sinkRows);
+  case BatchField::WideRows:
+    return problem.wideRows;
+  case BatchField::Rows:
+    return static_cast<uint64_t>(problem.rows);
   case BatchField::Blocks:
     return static_cast<uint64_t>(problem.plan.blocks);
   case BatchField::KeyDim:
@@ -181,6 +189,7 @@ gdn_status makePlan(const Kernel &kernel, LaunchPlan &plan) {
     plan.params.push_back(resolved);
     plan.takesOptions |=
         param.kind == Kind::Scalar && static_cast<ScalarField>(resolved.source) == ScalarField::Options;
+    plan.takesRows |= param.kind == Kind::Batch && static_cast<BatchField>(resolved.source) == BatchField::SinkRows;
   }
   return GDN_OK;
 }

@@ -15,6 +15,10 @@ enum class BatchField : uint8_t {
   Heads,
   Ratio,
   Plan,
+  SourceRows,
+  SinkRows,
+  WideRows,
+  Rows,
   Blocks,
   KeyDim,
   ValueDim,
@@ -36,7 +40,7 @@ struct PlanParam {
 
 struct LaunchPlan {
   std::vector<PlanParam> params;
-  bool takesOptions = false;
+  bool takesOptions = false, takesRows = false;
 };
 
 // Fails where a kernel takes what this version of the library cannot give.

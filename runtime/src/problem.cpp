@@ -146,7 +146,8 @@ gdn_status readTensor(const TensorRule &rule, const gdn_forward_args &args, Prob
        rule.written});
 }
 
-gdn_status readState(const char *name, const gdn_state &state, bool written, const Shape &shape, View &view) {
+gdn_status readState(const char *name, const gdn_state &state, int64_t rows, bool written, const Shape &shape,
+                     View &view) {
   if (!state.data)
     return GDN_OK;
   if (state.dtype < GDN_F32 || state.dtype > GDN_F16)
@@ -157,19 +158,53 @@ gdn_status readState(const char *name, const gdn_state &state, bool written, con
   view.strides[2] = shape.stateVFirst ? shape.keyDim : 1;
   view.strides[3] = shape.stateVFirst ? 1 : shape.valueDim;
   GDN_TRY(checkAddress(name, ".data", state.data, 16));
-  return checkStrides(
-      {name,
-       {{"sequence_stride", shape.sequences, view.strides[0]}, {"head_stride", shape.headsV, view.strides[1]}},
-       int64_t(shape.keyDim) * shape.valueDim,
-       bytesOf(view.element),
-       16,
-       written});
+  return checkStrides({name,
+                       {{"sequence_stride", rows, view.strides[0]}, {"head_stride", shape.headsV, view.strides[1]}},
+                       int64_t(shape.keyDim) * shape.valueDim,
+                       bytesOf(view.element),
+                       16,
+                       written});
+}
+
+// Integers on the device, of which one at least is not NULL.
+gdn_status readIndices(const char *name, int32_t dtype,
+                       std::initializer_list<std::pair<const char *, const void *>> all, bool &wide) {
+  wide = dtype == GDN_INT64;
+  if (dtype != GDN_INT32 && dtype != GDN_INT64)
+    return wrongDtype(name, "", "GDN_INT32 or GDN_INT64", dtype);
+  for (auto [what, address] : all)
+    GDN_TRY(checkAddress(what, "", address, wide ? 8 : 4));
+  return GDN_OK;
+}
+
+// Which rows of the states are whose.
+gdn_status readRows(const gdn_forward_args &args, Problem &problem) {
+  if (args.read_indices && !args.initial_state.data)
+    return fail(GDN_INVALID_ARGUMENT, "read_indices: expected NULL without initial_state, got %p", args.read_indices);
+  if (args.write_indices && !args.final_state.data)
+    return fail(GDN_INVALID_ARGUMENT, "write_indices: expected NULL without final_state, got %p", args.write_indices);
+  problem.sourceRows = args.read_indices;
+  problem.sinkRows = args.write_indices ? args.write_indices : args.read_indices;
+  if (!problem.sinkRows)
+    return args.state_slots == 0 ? GDN_OK
+                                 : fail(GDN_INVALID_ARGUMENT,
+                                        "state_slots: expected 0 without read_indices and write_indices, got "
+                                        "%lld",
+                                        static_cast<long long>(args.state_slots));
+  problem.rows = args.state_slots;
+  GDN_TRY(checkRange("state_slots", args.state_slots, 1, INT32_MAX));
+  return readIndices("state_indices_dtype", args.state_indices_dtype,
+                     {{"read_indices", args.read_indices}, {"write_indices", args.write_indices}}, problem.wideRows);
 }
 
 gdn_status readStates(const gdn_forward_args &args, Problem &problem) {
+  GDN_TRY(readRows(args, problem));
   View &in = problem[ViewId::StateIn], &out = problem[ViewId::StateOut];
-  GDN_TRY(readState("initial_state", args.initial_state, false, problem.shape, in));
-  GDN_TRY(readState("final_state", args.final_state, true, problem.shape, out));
+  int64_t sequences = problem.shape.sequences;
+  GDN_TRY(readState("initial_state", args.initial_state, problem.sourceRows ? problem.rows : sequences, false,
+                    problem.shape, in));
+  GDN_TRY(readState("final_state", args.final_state, problem.sinkRows ? problem.rows : sequences, true, problem.shape,
+                    out));
   if (in.data && in.data == out.data && (in.strides != out.strides || in.element != out.element))
     return fail(GDN_INVALID_ARGUMENT, "final_state: expected the strides and dtype of initial_state, whose address it "
                                       "has, got others");
@@ -179,11 +214,8 @@ gdn_status readStates(const gdn_forward_args &args, Problem &problem) {
 gdn_status readOffsets(const gdn_forward_args &args, Problem &problem) {
   if (!args.cu_seqlens)
     return GDN_OK;
-  if (args.cu_seqlens_dtype != GDN_INT32 && args.cu_seqlens_dtype != GDN_INT64)
-    return wrongDtype("cu_seqlens_dtype", "", "GDN_INT32 or GDN_INT64", args.cu_seqlens_dtype);
   problem.offsets = args.cu_seqlens;
-  problem.wideOffsets = args.cu_seqlens_dtype == GDN_INT64;
-  return checkAddress("cu_seqlens", "", args.cu_seqlens, problem.wideOffsets ? 8 : 4);
+  return readIndices("cu_seqlens_dtype", args.cu_seqlens_dtype, {{"cu_seqlens", args.cu_seqlens}}, problem.wideOffsets);
 }
 
 gdn_status readSequences(const gdn_forward_args &args, Shape &shape) {

@@ -60,6 +60,10 @@ struct Problem {
   std::array<View, viewNames.size()> views;
   const void *offsets = nullptr; // cu_seqlens
   bool wideOffsets = false;
+  // Rows of the initial and of the final state, by sequence; null: its number. `rows`: how many the states have then.
+  const void *sourceRows = nullptr, *sinkRows = nullptr;
+  bool wideRows = false;
+  int64_t rows = 0;
   float scale = 0;
   uint32_t options = 0; // InputOption
   // Of a kernel that can follow a plan.

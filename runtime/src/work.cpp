@@ -87,6 +87,8 @@ gdn_status checkWork(const Kernel &kernel, const Shape &shape) {
 
 void placeWork(const Kernel &kernel, const Device &device, Problem &problem) {
   problem.plan = planShape(kernel, problem.shape, device.sms);
+  if (const void *state = problem[ViewId::StateIn].data; state && state == problem[ViewId::StateOut].data)
+    problem.plan.flags |= work::InPlace;
   problem.planned = isPlanned(kernel, problem.shape, problem.plan);
   int64_t keyDim = kernel.key.keyDim, valueDim = kernel.key.valueDim;
   problem[ViewId::Flags].strides = {work::flagWords};

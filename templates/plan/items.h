@@ -19,8 +19,15 @@ __device__ Item itemOf(Span span, Int sequence, Int head, Int column, Int begin,
   item.head = head;
   item.column = column;
   item.from = item.to = Caller;
+  item.guard = -1;
   item.fromCount = 1;
   return item;
+}
+
+// Where a run other than the first begins, and the warm-up of one that begins there; in chunks.
+__device__ float runBegin(const CutTile &tile, Int run) { return tile.first + (run - 1) * tile.step; }
+__device__ Int warmUp(const Call &call, const CutTile &tile, Int first) {
+  return min(first, Int(__ldcg(warmAt(call, tile.begin, first, tile.head))));
 }
 
 // Item j of a tile on the line. A run lies there with its end first: so a tile's early part, which must run first,
@@ -33,8 +40,8 @@ __device__ Piece linePiece(const Call &call, const Plan &plan, const CutTile &ti
     slice = k - (run - 1) * each;
     hands = run == tile.cuts ? tile.lastHands : tile.hands;
   }
-  const float begin = run ? tile.first + (run - 1) * tile.step : 0;
-  const float end = run == tile.cuts ? tile.chunks() : tile.first + run * tile.step;
+  const float begin = run ? runBegin(tile, run) : 0;
+  const float end = run == tile.cuts ? tile.chunks() : runBegin(tile, run + 1);
   const float ofSlice = run ? tile.slice : tile.firstSlice;
   auto edge = [&](Int i) { // where slice i begins
     const float cut = end - ofSlice - (hands - i) * (plan.quantum - start);
@@ -42,7 +49,7 @@ __device__ Piece linePiece(const Call &call, const Plan &plan, const CutTile &ti
   };
   const Int first = edge(slice);
   const bool cold = run && !slice; // it begins with a warm-up
-  const Int warm = cold ? min(first, Int(__ldcg(warmAt(call, tile.begin, first, tile.head)))) : 0;
+  const Int warm = cold ? warmUp(call, tile, first) : 0;
   Item item = itemOf({tile.begin, tile.end}, tile.sequence, tile.head, tile.part * call.shape.columns, first - warm,
                      edge(slice + 1));
   const Int slot = middle + tile.slots + j - run; // a run's last item hands nothing over
@@ -51,6 +58,25 @@ __device__ Piece linePiece(const Call &call, const Plan &plan, const CutTile &ti
   item.to = slice < hands ? slot : run == tile.cuts ? Caller : Nowhere;
   const float tail = rintf(end) - first + (hands - slice + 1) * start + (hands - slice) * flag + warm * stateStep;
   return {item, tail, false};
+}
+
+// Where states are stored in place, of a tile with runs that may be through before another has taken the caller's state.
+// Who takes it comes before who waits for that, as early items may only wait for those before them.
+__device__ void guard(const Call &call, const Plan &plan, const CutTile &tile, Int row, Piece &piece) {
+  const bool takes = piece.item.from == Caller, stores = piece.item.to == Caller;
+  if (takes || stores)
+    piece.item.guard = row;
+  if (takes)
+    piece.tail = fmaxf(piece.tail, linePiece(call, plan, tile, 0, countOf(call, tile).items - 1).tail);
+  if (!stores)
+    return;
+  Int taking = 1; // warm-ups may reach back to the sequence's begin
+#pragma unroll 1
+  for (Int run = 1, first; run <= tile.cuts && (first = Int(rintf(runBegin(tile, run)))) <= longestWarm; ++run)
+    taking += warmUp(call, tile, first) == first;
+#pragma unroll
+  for (Int i = 0; i < flagRows; ++i)
+    call.place<Int>(call.at.flags)[row * flagWords + i] = 1 - taking;
 }
 
 // Item j of a tile that is cut by transition: roots; M and N of each middle segment; scans, of 64 rows each and then of

@@ -3,6 +3,7 @@
 #include "tests/reference/parallel.h"
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 namespace gdn::device {
 
@@ -41,8 +42,20 @@ Tensor::Shape gateShape(const reference::Problem &p, const Storage &s) {
   return shape;
 }
 
-Tensor::Shape stateShape(const reference::Problem &p, const Storage &s) {
-  Tensor::Shape shape = Tensor::contiguous(p.sequences(), p.valueHeads, p.stateSize());
+// Twice as many as sequences, and some: those with odd numbers are read, in the reverse order, and written without
+// write indices; with them, those with even numbers are.
+size_t slots(size_t sequences) { return 2 * sequences + 3; }
+int64_t readSlot(const Storage &s, size_t sequences, size_t i) {
+  return isRead(s, i) ? int64_t(2 * (sequences - i) - 1) : i % 2 ? -1 : int64_t(slots(sequences));
+}
+int64_t writeSlot(const Storage &s, size_t sequences, size_t i) {
+  if (!s.writes)
+    return readSlot(s, sequences, i);
+  return s.holes && i % 3 == 2 ? (s.offsets == Storage::Offsets::Int32 ? INT32_MIN : INT64_MIN + 1) : int64_t(2 * i);
+}
+
+Tensor::Shape stateShape(const reference::Problem &p, const Storage &s, bool pool) {
+  Tensor::Shape shape = Tensor::contiguous(pool ? slots(p.sequences()) : p.sequences(), p.valueHeads, p.stateSize());
   if (s.stateGaps) {
     shape.headStride += gap;
     shape.outerStride = shape.heads * shape.headStride + 3 * gap;
@@ -62,6 +75,8 @@ gdn_state view(const Tensor &memory) {
   return {memory.pointer(), int64_t(memory.shape.outerStride), int64_t(memory.shape.headStride), int32_t(memory.type)};
 }
 
+size_t integerBytes(bool some, size_t count) { return some ? 2 * guard + count * sizeof(int64_t) : 0; }
+
 template <typename Visit> void eachRow(const Tensor::Shape &shape, Visit visit) {
   reference::parallelFor(shape.outer, [&](size_t outer) {
     for (size_t head = 0; head < shape.heads; ++head)
@@ -75,6 +90,15 @@ Tensor::Tensor(const gpu::Gpu &gpu, ElementType type, Shape shape, bool aligned)
     : shape(shape), type(type), front(guard + (aligned ? 0 : misalign)),
       memory(gpu, shape.count() ? front + shape.outer * shape.outerStride * reference::bytes(type) + guard : 0) {}
 
+bool isRead(const Storage &s, size_t sequence) { return !s.reads || !s.holes || sequence % 3 != 1; }
+
+bool isWritten(const Storage &s, const reference::Problem &p, size_t sequence) {
+  if (!s.reads && !s.writes)
+    return true;
+  return p.offsets[sequence] < p.offsets[sequence + 1] &&
+         (s.writes ? !s.holes || sequence % 3 != 2 : isRead(s, sequence));
+}
+
 void *Tensor::pointer(size_t elements) const {
   return memory.size() ? memory.pointer(front + elements * reference::bytes(type)) : nullptr;
 }
@@ -82,35 +106,40 @@ void *Tensor::pointer(size_t elements) const {
 void Tensor::upload(const std::vector<Part> &parts, size_t used) {
   if (!memory.size())
     return;
-  std::vector<std::byte> image(memory.size(), std::byte(0xff));
+  before.assign(memory.size(), std::byte(0xff));
   size_t size = reference::bytes(type);
   for (const Part &part : parts) {
     std::vector<std::byte> encoded = reference::encode(type, part.values);
-    std::byte *to = image.data() + front + part.offset * size;
+    std::byte *to = before.data() + front + part.offset * size;
     eachRow(part.shape, [&](size_t outer, size_t at, size_t from) {
       if (outer < used)
         std::memcpy(to + at * size, &encoded[from * size], part.shape.width * size);
     });
   }
-  memory.upload(image.data(), image.size());
+  memory.upload(before.data(), before.size());
 }
 
-std::vector<float> Tensor::download(bool &untouched, std::vector<std::byte> &bytes) const {
+void Tensor::poison() {
+  before.assign(memory.size(), std::byte(0xff));
+  memory.fill(0xff);
+}
+
+std::vector<float> Tensor::download(const std::vector<size_t> &rows, bool &untouched,
+                                    std::vector<std::byte> &bytes) const {
   if (!memory.size())
     return {};
   std::vector<std::byte> image(memory.size());
   memory.download(image.data(), image.size());
   bytes.insert(bytes.end(), image.begin(), image.end());
   size_t size = reference::bytes(type);
-  std::byte *from = image.data() + front;
-  std::vector<std::byte> packed(shape.count() * size);
-  eachRow(shape, [&](size_t, size_t at, size_t to) {
-    std::memcpy(&packed[to * size], from + at * size, shape.width * size);
-    std::memset(from + at * size, 0xff, shape.width * size);
+  std::vector<std::byte> packed(rows.size() * shape.heads * shape.width * size);
+  reference::parallelFor(rows.size() * shape.heads, [&](size_t i) {
+    size_t at = front + (rows[i / shape.heads] * shape.outerStride + i % shape.heads * shape.headStride) * size;
+    std::memcpy(&packed[i * shape.width * size], &image[at], shape.width * size);
+    std::memcpy(&image[at], &before[at], shape.width * size);
   });
-  for (std::byte byte : image)
-    untouched &= byte == std::byte(0xff);
-  return reference::decode(type, packed.data(), shape.count());
+  untouched &= image == before;
+  return reference::decode(type, packed.data(), packed.size() / size);
 }
 
 Call::Call(const gpu::Gpu &gpu, const gpu::Bundle &bundle, const reference::Problem &p, const Storage &s)
@@ -120,15 +149,16 @@ Call::Call(const gpu::Gpu &gpu, const gpu::Bundle &bundle, const reference::Prob
       value(gpu, p.io, s.projection ? nothing() : valueShape(p, s), s.aligned),
       gate(gpu, s.gates, gateShape(p, s), s.aligned), strength(gpu, s.gates, gateShape(p, s), s.aligned),
       output(gpu, p.io, outputShape(p, s), s.aligned),
-      offsets(gpu, s.offsets == Storage::Offsets::Dense ? 0 : 2 * guard + (p.sequences() + 1) * sizeof(int64_t)) {
+      offsets(gpu, integerBytes(s.offsets != Storage::Offsets::Dense, p.sequences() + 1)),
+      readIndices(gpu, integerBytes(s.reads, p.sequences())), writeIndices(gpu, integerBytes(s.writes, p.sequences())) {
   if (!p.aLog.empty())
     rate.emplace(gpu, s.gates, Tensor::contiguous(1, p.valueHeads, 1), s.aligned);
   if (!p.dtBias.empty())
     bias.emplace(gpu, s.gates, Tensor::contiguous(1, p.valueHeads, 1), s.aligned);
   if (!p.state.empty())
-    initial.emplace(gpu, s.initialState, stateShape(p, s), s.aligned);
+    initial.emplace(gpu, s.initialState, stateShape(p, s, s.reads), s.aligned);
   if (s.wantsState && !s.inPlace)
-    final.emplace(gpu, s.finalState, stateShape(p, s), s.aligned);
+    final.emplace(gpu, s.finalState, stateShape(p, s, s.reads || s.writes), s.aligned);
   upload(p);
   fillArguments(p);
 }
@@ -149,22 +179,44 @@ void Call::upload(const reference::Problem &p) {
     rate->upload(p.aLog, 1);
   if (bias)
     bias->upload(p.dtBias, 1);
-  if (initial) {
-    initialValues = storage.valueFirst ? transposed(p.state, keyDim, valueDim) : p.state;
-    initial->upload(initialValues, p.sequences());
-  }
-  uploadOffsets(p.offsets);
+  uploadStates(p);
+  uploadIntegers(offsets, p.offsets);
 }
 
-void Call::uploadOffsets(const std::vector<int64_t> &values) {
-  if (!offsets.size())
+void Call::uploadStates(const reference::Problem &p) {
+  size_t count = p.sequences(), size = p.valueHeads * p.stateSize();
+  bool pools = storage.reads || storage.writes;
+  std::vector<int64_t> from(count), to(count);
+  sequences.clear(), written.clear();
+  for (size_t i = 0; i < count; ++i) {
+    from[i] = readSlot(storage, count, i), to[i] = writeSlot(storage, count, i);
+    if (isWritten(storage, p, i))
+      sequences.push_back(i), written.push_back(pools ? size_t(to[i]) : i);
+  }
+  uploadIntegers(readIndices, from);
+  uploadIntegers(writeIndices, to);
+  if (!initial)
     return;
-  offsets.fill(0xff);
+  initialValues = storage.valueFirst ? transposed(p.state, keyDim, valueDim) : p.state;
+  if (storage.reads) {
+    std::vector<float> pool(slots(count) * size, NAN);
+    for (size_t i = 0; i < count; ++i)
+      if (isRead(storage, i))
+        std::copy_n(&initialValues[i * size], size, &pool[size_t(from[i]) * size]);
+    initialValues = std::move(pool);
+  }
+  initial->upload(initialValues, initial->shape.outer);
+}
+
+void Call::uploadIntegers(gpu::Memory &memory, const std::vector<int64_t> &values) {
+  if (!memory.size())
+    return;
+  memory.fill(0xff);
   if (storage.offsets == Storage::Offsets::Int32) {
     std::vector<int32_t> narrow(values.begin(), values.end());
-    offsets.upload(narrow.data(), narrow.size() * sizeof(int32_t), guard);
+    memory.upload(narrow.data(), narrow.size() * sizeof(int32_t), guard);
   } else {
-    offsets.upload(values.data(), values.size() * sizeof(int64_t), guard);
+    memory.upload(values.data(), values.size() * sizeof(int64_t), guard);
   }
 }
 
@@ -192,6 +244,12 @@ void Call::fillArguments(const reference::Problem &p) {
     args.final_state = view(final ? *final : *initial);
   args.state_layout = storage.valueFirst ? GDN_V_FIRST : GDN_K_FIRST;
   args.cu_seqlens_dtype = storage.offsets == Storage::Offsets::Int32 ? GDN_INT32 : GDN_INT64;
+  if (storage.reads || storage.writes) {
+    args.state_slots = int64_t(slots(p.sequences()));
+    args.state_indices_dtype = args.cu_seqlens_dtype;
+    args.read_indices = storage.reads ? readIndices.pointer(guard) : nullptr;
+    args.write_indices = storage.writes ? writeIndices.pointer(guard) : nullptr;
+  }
   args.cu_seqlens = dense ? nullptr : offsets.pointer(guard);
   args.scale = p.scale;
   for (auto [set, flag] : {std::pair(p.betaLogits, GDN_BETA_LOGITS),
@@ -230,9 +288,12 @@ void Call::setProfile(const gpu::Memory *stamps) {
 Outcome Call::collect() const {
   gpu.synchronize();
   Outcome outcome;
-  outcome.output = output.download(outcome.untouched, outcome.bytes);
+  std::vector<size_t> rows(output.shape.outer);
+  std::iota(rows.begin(), rows.end(), size_t(0));
+  outcome.output = output.download(rows, outcome.untouched, outcome.bytes);
   if (const Tensor *state = final ? &*final : storage.inPlace ? &*initial : nullptr) {
-    outcome.state = state->download(outcome.untouched, outcome.bytes);
+    outcome.sequences = sequences;
+    outcome.state = state->download(written, outcome.untouched, outcome.bytes);
     if (storage.valueFirst)
       outcome.state = transposed(outcome.state, valueDim, keyDim);
   }

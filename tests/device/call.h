@@ -16,6 +16,9 @@ struct Storage {
   bool valueFirst = false; // states [.., V, K]
   bool projection = false; // q, k and v are views of one [tokens, columns] tensor, and o has gaps between its rows
   bool stateGaps = false;  // sequences and heads of the states lie apart
+  bool reads = false;      // states lie in pools, which are read by indices of the width of `offsets`,
+  bool writes = false;     // or written, in slots of others
+  bool holes = false;      // some indices are outside the pools
   bool aligned = false;    // addresses as an allocator gives them; else multiples of 16 bytes and of nothing more
   uint32_t split = 0;
   uint32_t cuts = GDN_CUT_AUTO; // bits of gdn_forward_args::flags
@@ -45,9 +48,10 @@ public:
   };
   void upload(const std::vector<Part> &parts, size_t used);
   void upload(const std::vector<float> &values, size_t used) { upload({{shape, 0, values}}, used); }
-  void poison() { memory.fill(0xff); }
-  // Elements in order; `untouched` becomes false if anything beside them was written. `bytes` is the whole allocation.
-  std::vector<float> download(bool &untouched, std::vector<std::byte> &bytes) const;
+  void poison();
+  // Elements in order; `untouched` becomes false if anything beside them, or of outer rows that are not `rows`, is no
+  // longer as it was uploaded. `bytes` is the whole allocation.
+  std::vector<float> download(const std::vector<size_t> &rows, bool &untouched, std::vector<std::byte> &bytes) const;
 
   void *pointer(size_t elements = 0) const;
   const Shape shape;
@@ -56,13 +60,19 @@ public:
 private:
   size_t front; // bytes before the first element
   gpu::Memory memory;
+  std::vector<std::byte> before; // what was uploaded
 };
 
 struct Outcome {
-  std::vector<float> output, state; // as in reference::Result
+  std::vector<float> output, state; // as in reference::Result, but only states that were to be written
+  std::vector<size_t> sequences;    // whose they are
   std::vector<std::byte> bytes;     // all memory that the call may write, for bitwise comparison
   bool untouched = true;            // nothing beside the outputs was written
 };
+
+// Whether a call with such states gives a sequence its initial state, and takes its final one.
+bool isRead(const Storage &storage, size_t sequence);
+bool isWritten(const Storage &storage, const reference::Problem &problem, size_t sequence);
 
 class Call {
 public:
@@ -82,7 +92,8 @@ public:
   }
 
 private:
-  void uploadOffsets(const std::vector<int64_t> &values);
+  void uploadIntegers(gpu::Memory &memory, const std::vector<int64_t> &values);
+  void uploadStates(const reference::Problem &problem);
   void fillArguments(const reference::Problem &problem);
   std::vector<float> transposed(const std::vector<float> &matrices, size_t rows, size_t columns) const;
 
@@ -93,8 +104,9 @@ private:
   Tensor query, key, value, gate, strength, output; // in a projection `query` holds q, k and v
   std::optional<Tensor> rate, bias;                 // a_log, dt_bias
   std::optional<Tensor> initial, final;
-  std::vector<float> initialValues; // in memory order
-  gpu::Memory offsets;
+  std::vector<float> initialValues;       // in memory order
+  std::vector<size_t> sequences, written; // whose final state is written, and the row where
+  gpu::Memory offsets, readIndices, writeIndices;
   std::optional<gpu::Memory> workspace;
   gdn_forward_args args = {};
 };

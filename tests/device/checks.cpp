@@ -47,12 +47,32 @@ void setBounds(const Session &session, const Member &member, const Problem &p, c
   verdict.note = "bound from the rounding model";
 }
 
+// Inputs whose states are zeros where the call gives none.
+Problem problemOf(const Member &member, const reference::Recipe &recipe, uint64_t seed) {
+  Problem p = generate(recipe, seed);
+  size_t size = p.valueHeads * p.stateSize();
+  for (size_t n = 0; n < p.sequences() && !p.state.empty(); ++n)
+    if (!isRead(member.storage, n))
+      std::fill_n(&p.state[n * size], size, 0.0f);
+  return p;
+}
+Problem problemOf(const Member &member, uint64_t seed) { return problemOf(member, member.recipe, seed); }
+
+// The states that came back, of all.
+std::vector<double> returned(const std::vector<double> &states, const Problem &p, const Outcome &got) {
+  std::vector<double> some;
+  size_t size = p.valueHeads * p.stateSize();
+  for (size_t n : got.sequences)
+    some.insert(some.end(), &states[n * size], &states[n * size] + size);
+  return some;
+}
+
 // Whether the states of empty sequences came back as they went in. A zero may lose its sign.
 bool keepsStates(const Member &member, const Problem &p, const Outcome &got) {
   size_t size = p.valueHeads * p.stateSize();
-  for (size_t n = 0; n < p.sequences() && !p.state.empty(); ++n)
-    for (size_t i = n * size; p.offsets[n] == p.offsets[n + 1] && i < (n + 1) * size; ++i)
-      if (got.state[i] != reference::rounded(member.storage.finalState, p.state[i]))
+  for (size_t at = 0; at < got.sequences.size() && !p.state.empty(); ++at)
+    for (size_t n = got.sequences[at], i = 0; p.offsets[n] == p.offsets[n + 1] && i < size; ++i)
+      if (got.state[at * size + i] != reference::rounded(member.storage.finalState, p.state[n * size + i]))
         return false;
   return true;
 }
@@ -67,7 +87,7 @@ void judgeNumbers(const Session &session, const Member &member, const Problem &p
   verdict.require(output.within(verdict.outputBound), "O differs");
   verdict.require(output.faults().empty(), ("O: " + output.faults()).c_str());
   if (member.storage.wantsState) {
-    reference::Error state = reference::compare(want.state, got.state, p.valueHeads, p.stateSize());
+    reference::Error state = reference::compare(returned(want.state, p, got), got.state, p.valueHeads, p.stateSize());
     keepWorst(verdict.state, state);
     verdict.require(state.within(verdict.stateBound), "S differs");
     verdict.require(state.faults().empty(), ("S: " + state.faults()).c_str());
@@ -78,7 +98,7 @@ void judgeNumbers(const Session &session, const Member &member, const Problem &p
 
 Verdict numbers(const Session &session, const Member &member, uint64_t seed) {
   Verdict verdict;
-  Problem problem = generate(member.recipe, seed);
+  Problem problem = problemOf(member, seed);
   Outcome got = Call(session.gpu, session.bundle, problem, member.storage).run();
   judgeNumbers(session, member, problem, got, verdict);
   return verdict;
@@ -86,7 +106,7 @@ Verdict numbers(const Session &session, const Member &member, uint64_t seed) {
 
 Verdict finite(const Session &session, const Member &member, uint64_t seed) {
   Verdict verdict;
-  Problem problem = generate(member.recipe, seed);
+  Problem problem = problemOf(member, seed);
   Result want = reference::recurrence(problem);
   Outcome got = Call(session.gpu, session.bundle, problem, member.storage).run();
   verdict.output = reference::compare(want.output, got.output, problem.valueHeads, problem.valueDim);
@@ -98,7 +118,7 @@ Verdict finite(const Session &session, const Member &member, uint64_t seed) {
 }
 
 Verdict noState(const Session &session, const Member &member, uint64_t seed) {
-  Problem problem = generate(member.recipe, seed);
+  Problem problem = problemOf(member, seed);
   std::fill(problem.state.begin(), problem.state.end(), 0.0f);
   Outcome zeros = Call(session.gpu, session.bundle, problem, member.storage).run();
   problem.state.clear();
@@ -111,7 +131,7 @@ Verdict noState(const Session &session, const Member &member, uint64_t seed) {
 
 Verdict repeat(const Session &session, const Member &member, uint64_t seed) {
   Verdict verdict;
-  Problem problem = generate(member.recipe, seed);
+  Problem problem = problemOf(member, seed);
   Call call(session.gpu, session.bundle, problem, member.storage);
   Outcome first = call.run();
   judgeNumbers(session, member, problem, first, verdict);
@@ -138,14 +158,14 @@ Verdict changing(const Session &session, const Member &member, uint64_t seed, bo
     verdict.skipped = "the driver has no graphs";
     return verdict;
   }
-  Problem problem = generate(member.recipe, seed);
+  Problem problem = problemOf(member, seed);
   Call call(session.gpu, session.bundle, problem, member.storage);
   judgeNumbers(session, member, problem, call.run(), verdict);
   std::optional<gpu::Graph> captured;
   if (graph)
     captured.emplace(session.gpu, [&] { call.launch(); });
   for (size_t turn = 1; turn <= member.recipe.lengths.size() && verdict.passed; ++turn) {
-    Problem changed = generate(otherLengths(member.recipe, turn), seed + turn);
+    Problem changed = problemOf(member, otherLengths(member.recipe, turn), seed + turn);
     call.upload(changed);
     call.poison();
     graph ? captured->launch() : call.launch();
@@ -160,7 +180,7 @@ Verdict changing(const Session &session, const Member &member, uint64_t seed, bo
 // A large state that nothing decays is mostly overwritten in the end: what is left of its rounding may exceed any
 // bound, but not what it is without cuts.
 Verdict cuts(const Session &session, const Member &member, uint64_t seed) {
-  Problem problem = generate(member.recipe, seed);
+  Problem problem = problemOf(member, seed);
   Result want = reference::recurrence(problem);
   Storage storage = member.storage;
   storage.cuts = GDN_CUT_OFF;
@@ -178,14 +198,15 @@ Verdict cuts(const Session &session, const Member &member, uint64_t seed) {
     return std::pair(error, bound);
   };
   std::tie(verdict.output, verdict.outputBound) = compare(want.output, got.output, uncut.output, problem.valueDim, "O");
-  std::tie(verdict.state, verdict.stateBound) = compare(want.state, got.state, uncut.state, problem.stateSize(), "S");
+  std::tie(verdict.state, verdict.stateBound) =
+      compare(returned(want.state, problem, got), got.state, uncut.state, problem.stateSize(), "S");
   verdict.require(got.untouched, "wrote beside its outputs");
   return verdict;
 }
 
 Verdict splits(const Session &session, const Member &member, uint64_t seed) {
   Verdict verdict;
-  Problem problem = generate(member.recipe, seed);
+  Problem problem = problemOf(member, seed);
   std::string tried = "splits";
   for (uint32_t split : session.config.splits) {
     Storage storage = member.storage;

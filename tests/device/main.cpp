@@ -159,9 +159,9 @@ int main(int count, char **arguments) {
   app.add_option("--bundle", options.bundle, "the bundle (.gdnb) to test")->required();
   app.add_option(
          "--kind", options.kinds,
-         "only these kinds: lengths, packed, dense, heads, gates, beta, keys, values, state, invariance, fusions, "
-         "norms, cuts, sizes")
-      ->check(CLI::IsMember({"lengths", "packed", "dense", "heads", "gates", "beta", "keys", "values", "state",
+         "only these kinds: lengths, packed, dense, heads, gates, beta, keys, values, state, pools, invariance, "
+         "fusions, norms, cuts, sizes")
+      ->check(CLI::IsMember({"lengths", "packed", "dense", "heads", "gates", "beta", "keys", "values", "state", "pools",
                              "invariance", "fusions", "norms", "cuts", "sizes"}));
   app.add_option("--cut", options.cut, "cut all members' work in this way (default: as each member says)")
       ->check(CLI::IsMember({"off", "exact", "auto", "invariant"}));

@@ -1,5 +1,6 @@
 // One function a kind. Names of members say what is special about them.
 #include "tests/device/members.h"
+#include "tests/reference/numbers.h"
 #include <numeric>
 
 namespace gdn::device {
@@ -193,6 +194,45 @@ void states(List &list) {
   list.add("state", "large entries", {200}).recipe.stateScale = list.half() ? 1e3f : 1e6f;
 }
 
+// States in slots of pools.
+void pools(List &list) {
+  auto add = [&](std::string name, Lengths lengths, bool reads, bool writes) -> Storage & {
+    Storage &storage = list.add("pools", std::move(name), std::move(lengths), 1, 3).storage;
+    storage.reads = reads, storage.writes = writes;
+    storage.stateGaps = list.members.size() % 2;
+    return storage;
+  };
+  const Lengths some = {65, 0, 130, 64, 7, 0, 1};
+  for (bool holes : {false, true}) {
+    std::string with = holes ? ", some outside" : "";
+    add("read" + with, some, true, false).holes = holes;
+    add("written" + with, some, false, true).holes = holes;
+    add("read and written" + with, some, true, true).holes = holes;
+    for (bool writes : {false, true}) {
+      Storage &storage = add((writes ? "in one pool" : "in place") + with, some, true, writes);
+      storage.holes = storage.inPlace = true;
+    }
+  }
+  for (bool valueFirst : list.config.layouts)
+    for (ElementType type : {ElementType::BF16, ElementType::F16}) {
+      Storage &storage =
+          add(std::string("in place, ") + reference::name(type) + (valueFirst ? ", V first" : ", K first"), some, true,
+              false);
+      list.members.back().recipe.stateType = storage.initialState = storage.finalState = type;
+      storage.valueFirst = valueFirst, storage.inPlace = true;
+    }
+  add("not written", some, true, false).wantsState = false;
+  add("zeros at first", some, false, true);
+  list.members.back().recipe.hasState = false;
+  add("dense", {70, 70, 70}, true, true).offsets = Offsets::Dense;
+  for (bool writes : {false, true}) {
+    Storage &storage =
+        add(std::string("updated ") + (writes ? "in one pool" : "in place"), {65, 0, 64, 1, 200}, true, writes);
+    storage.inPlace = storage.holes = true;
+    list.members.back().check = Check::Update;
+  }
+}
+
 void invariance(List &list) {
   list.add("invariance", "run to run", {130, 1, 0, 65}, 2, 4).check = Check::Repeat;
   list.add("invariance", "run to run, large", {3000, 1, 0, 65, 64, 500}, 16, 64).check = Check::Repeat;
@@ -229,6 +269,14 @@ void cuts(List &list) {
     large.recipe.stateScale = 100;
     add("decay", {700}, 1, 2).recipe.gates = Gates::Decay;
     add("exactly 0 inside a decay", {700}, 1, 2).recipe.gates = Gates::ZeroRuns;
+    // A later piece that starts in zeros may be through before the first has read the state that it overwrites.
+    for (bool pool : {false, true}) {
+      Member &member = add(pool ? "in a pool" : "in place", {1500}, 1, 1);
+      member.recipe.gates = Gates::Constant;
+      member.recipe.gate = -0.3f;
+      member.storage.inPlace = true;
+      member.storage.reads = pool;
+    }
     add("mixed heads", {4100}, 2, 8);
     add("every length", {1, 7, 63, 64, 65, 0, 1000, 4096}, 1, 4);
     add("512 and seventy of 6", uneven, 2, 4);
@@ -375,7 +423,7 @@ int64_t Member::chunks() const {
 std::vector<Member> members(const Config &config) {
   List list(config);
   for (auto *kind :
-       {lengths, packed, dense, heads, gates, betas, keys, values, states, invariance, fusions, norms, cuts})
+       {lengths, packed, dense, heads, gates, betas, keys, values, states, pools, invariance, fusions, norms, cuts})
     kind(list);
   bool kFirst = false;
   for (bool valueFirst : config.layouts)

@@ -53,6 +53,7 @@ struct Plan {
   Layout at;
   Header header;
   std::vector<Item> early, late;
+  std::vector<Int> guards; // rows of flags behind those of the slots, the first flag of each
   bool operator==(const Plan &other) const {
     auto equal = [](const std::vector<Item> &a, const std::vector<Item> &b) {
       return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(Item)) == 0);
@@ -155,6 +156,8 @@ inline Plan makePlan(const Problem &problem, int launches = 1, int64_t tokens = 
   const Word *flags = reinterpret_cast<Word *>(workspace.data() + header.flags);
   for (int64_t i = 0; i < header.slots * flagWords; i++)
     EXPECT_EQ(flags[i], 0u);
+  for (int64_t i = 0; i < plan.at.cutTiles; i++)
+    plan.guards.push_back(static_cast<Int>(flags[(header.slots + i) * flagWords]));
   return plan;
 }
 
@@ -180,6 +183,7 @@ public:
     for (const Item &item : plan.late)
       checkItem(item);
     checkCoverage();
+    checkGuards();
   }
 
 private:
@@ -308,6 +312,37 @@ private:
           for (size_t j = 1; j < ranges.size(); j++)
             ASSERT_EQ(ranges[j].begin, ranges[j - 1].end);
         }
+  }
+
+  // In place, what is stored while others may not have taken the state waits for them; they are drawn before it.
+  void checkGuards() {
+    struct Tile {
+      std::vector<size_t> takes;
+      size_t stores = 0;
+      bool cold = false; // a run begins in zeros, which therefore waits for nothing
+    };
+    std::map<Key, Tile> tiles;
+    for (size_t i = 0; i < plan.early.size(); i++) {
+      const Item &item = plan.early[i];
+      Tile &tile = tiles[{item.sequence, item.head, item.column}];
+      bool stateOnly = item.warm * chunkTokens >= item.end - item.begin;
+      tile.cold |= item.from == Zeros && !stateOnly;
+      if (item.from == Caller)
+        tile.takes.push_back(i);
+      if (item.to == Caller)
+        tile.stores = i;
+    }
+    for (auto &[key, tile] : tiles) {
+      bool guarded = problem.flags & InPlace && tile.cold;
+      Int row = guarded ? plan.early[tile.stores].guard : -1;
+      for (size_t i : tile.takes) {
+        EXPECT_EQ(plan.early[i].guard, row);
+        EXPECT_TRUE(!guarded || i <= tile.stores);
+      }
+      if (guarded) {
+        EXPECT_EQ(plan.guards.at(row - static_cast<Int>(plan.header.slots)), 1 - static_cast<Int>(tile.takes.size()));
+      }
+    }
   }
 
   const Problem &problem;

@@ -117,6 +117,17 @@ TEST(PlanKinds, FastWarmUpsAreShorter) {
   EXPECT_EQ(most(checked({{16384}, 8, Decay, 132, Warm | Fast})), 4);
 }
 
+TEST(PlanKinds, GuardsStatesThatAreStoredInPlace) {
+  int guards = 0;
+  for (Word flags : {Word(Warm | InPlace), Word(Warm | Fast | InPlace), Word(Warm | Invariant | InPlace)})
+    for (int blocks : {3, 7, 40, 132})
+      for (auto &lengths : {ragged, {3000}, {5000, 4000, 300}, {40000, 70}})
+        for (const Item &item : checked({lengths, 8, Decay, blocks, flags}).early)
+          guards += item.to == Caller && item.guard >= 0;
+  EXPECT_GT(guards, 100);
+  checked({{16384, 100}, 4, Mix, 132, Warm | InPlace, 128, 128, 64});
+}
+
 TEST(PlanKinds, WhateverTheOffsetsAndGatesAreStoredIn) {
   Problem problem{{4096, 4096}, 8, Mix};
   Plan plan = checked(problem);

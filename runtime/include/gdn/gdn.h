@@ -263,6 +263,17 @@ typedef struct gdn_forward_args {
 
   /* With a_log, g is the input of the gate: log decay = -exp(a_log) softplus(g + dt_bias). dt_bias may be NULL: 0. */
   gdn_head_values a_log, dt_bias;
+
+  /* [N] on the device, or NULL: the slot of a pool that sequence i reads its initial state from and the one that it
+   * writes its final state to; initial_state and final_state then are pools of state_slots states, a sequence_stride
+   * from each other. Without read_indices sequence i reads state i; without write_indices it writes where it reads. An
+   * index outside [0, state_slots), such as -1, reads zeros and writes nothing. A sequence without tokens writes
+   * nothing either: only without indices it returns its initial state. Slots that no index names are not touched, and
+   * one that a sequence writes is no other's to read or write. The host does not read the indices, so that a captured
+   * graph may be replayed with others. */
+  const void *read_indices, *write_indices;
+  int64_t state_slots;         /* 1 to 2^31 - 1; 0 without indices */
+  int32_t state_indices_dtype; /* GDN_INT32 or GDN_INT64 */
 } gdn_forward_args;
 
 /* How many bytes of workspace gdn_forward needs on any device: for dimensions, dtype of q, state_layout, split, flags,
@@ -277,7 +288,7 @@ GDN_API gdn_status gdn_forward_workspace_size(const gdn_bundle *bundle, const gd
 /* Enqueues the forward on args->stream. Does not allocate device memory, synchronise, or change the context, so that it
  * can be captured in a graph; loads the kernel first if neither gdn_bundle_load nor an earlier call has done so. All
  * tensors must stay valid until the stream has passed the launch. Sequences without tokens return their initial state
- * as it is, but that a zero may lose its sign.
+ * as it is, but that a zero may lose its sign; in pools they leave their slot as it is.
  * The kernel runs on the device of the current context, for which the bundle must have an image.
  * GDN_INVALID_ARGUMENT, GDN_UNSUPPORTED, GDN_WORKSPACE_TOO_SMALL, and all of gdn_bundle_load. */
 GDN_API gdn_status gdn_forward(gdn_bundle *bundle, const gdn_forward_args *args);
