@@ -2,8 +2,9 @@
 # Prepares a Debian 12 machine, as root: installs the packages that are missing and, where there is no CUDA toolkit with
 # ptxas 12.8 or newer and NVRTC, takes ptxas and NVRTC from their wheels into .venv. What is there already is left alone.
 #
-#   tools/setup.sh --torch               also makes build/torch, in which the Python package is tested: 7 GB, since PyPI has
-#                                        torch for x86-64 with CUDA alone
+#   tools/setup.sh --torch               also makes build/torch, in which the Python package is tested, with transformers and
+#                                        two versions of flash-linear-attention beside it: 7 GB, since PyPI has torch for
+#                                        x86-64 with CUDA alone
 #   GDNC_IGNORE_CUDA=1 tools/setup.sh    as if no toolkit were installed
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -66,10 +67,14 @@ install_wheels() {
 }
 
 install_torch() {
-  local installed=(build/torch/lib/python*/site-packages/torch-*)
-  [[ ! -d ${installed[0]} ]] || return 0
+  [[ ! -d build/torch/fla-0.6.0 ]] || return 0 # the last to be installed
   python3 -m venv build/torch
-  build/torch/bin/pip install --quiet torch==2.10.0
+  build/torch/bin/pip install --quiet torch==2.10.0 transformers==5.17.0 einops==0.8.2
+  local version
+  for version in 0.5.2 0.6.0; do # without dependencies, which are alike
+    build/torch/bin/pip install --quiet --no-deps --target build/torch/fla-$version \
+      flash-linear-attention==$version fla-core==$version
+  done
 }
 
 [[ $# == 0 || $* == --torch ]] || usage "$*"

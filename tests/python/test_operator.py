@@ -5,7 +5,7 @@ import unittest
 
 import torch
 
-from case import DEVICE, inputs, make
+from case import DEVICE, inputs, make, poisoned
 
 import gdnc
 from gdnc import _launch, _library
@@ -70,6 +70,15 @@ class Ctypes(unittest.TestCase):
                    torch.ones(2, device=DEVICE), None)
             results.append((o, final))
         torch.testing.assert_close(results[0], results[1], rtol=0, atol=0)
+
+    def test_check_launches_nothing(self):
+        case = make((30, 40))
+        o, final = poisoned(case.v.shape, case.v.dtype), poisoned(case.h0.shape)
+        arguments = *inputs(case), o, case.h0, final, case.cu_seqlens, 0.1, False
+        _launch.check_launch(*arguments, 0)
+        self.assertTrue(o.isnan().all() and final.isnan().all())
+        with self.assertRaisesRegex(_library.Error, "^expected a forward kernel for .* split=5, got a bundle without"):
+            _launch.check_launch(*arguments, 5)
 
     def test_older_torch(self):
         self.assertFalse(_library.has_operators("2.9.1+cu128"))

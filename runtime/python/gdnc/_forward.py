@@ -37,6 +37,7 @@ def forward(
     split: int = 0,
     cut: str = "auto",
     keys_normalised: bool = False,
+    _launch=launch,
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """The gated delta rule over whole sequences. Per token of a v-head h, with its k-head h // (HV // H) and S [K, V]:
 
@@ -104,8 +105,8 @@ def forward(
             state = _new_state(q, v, cu_seqlens, state_v_first)
         if out is None:
             out = torch.empty_like(v, memory_format=torch.contiguous_format)
-        launch(q, k, v, g, beta, out, initial_state, state, cu_seqlens, scale, state_v_first, split, flags, A_log,
-               dt_bias)
+        _launch(q, k, v, g, beta, out, initial_state, state, cu_seqlens, scale, state_v_first, split, flags, A_log,
+                dt_bias)
         return out, state
     except Exception as error:
         failure = error

@@ -27,8 +27,8 @@ def _head_values(x: torch.Tensor | None) -> HeadValues:
     return HeadValues() if x is None else HeadValues(x.data_ptr(), _DTYPES[x.dtype])
 
 
-def _launch_ctypes(q, k, v, g, beta, o, initial_state, final_state, cu_seqlens, scale, state_v_first, split, flags=0,
-                   A_log=None, dt_bias=None) -> None:
+def _describe(q, k, v, g, beta, o, initial_state, final_state, cu_seqlens, scale, state_v_first, split, flags=0,
+              A_log=None, dt_bias=None) -> ForwardArgs:
     check(q, k, v, g, beta, o, initial_state, final_state, cu_seqlens, scale, state_v_first, split, flags, A_log,
           dt_bias)
     args = ForwardArgs(
@@ -39,19 +39,34 @@ def _launch_ctypes(q, k, v, g, beta, o, initial_state, final_state, cu_seqlens, 
     if cu_seqlens is not None:
         args.num_sequences = len(cu_seqlens) - 1
         args.cu_seqlens, args.cu_seqlens_dtype = cu_seqlens.data_ptr(), _DTYPES[cu_seqlens.dtype]
-    lib, bundle, needed = _library.library(), _library.bundle(), c.c_size_t()
-    _library.check(lib.gdn_forward_workspace_size(bundle, c.byref(args), c.byref(needed)))
-    workspace = torch.empty(needed.value, dtype=torch.uint8, device=q.device)
-    args.workspace, args.workspace_size = workspace.data_ptr(), needed.value
+    return args
+
+
+def _call(name: str, q: torch.Tensor, args: ForwardArgs) -> None:
+    """Calls a function of libgdn on q's device and its current stream."""
+    function, bundle = getattr(_library.library(), name), _library.bundle()
     if not q.is_cuda:
-        return _library.check(lib.gdn_forward(bundle, c.byref(args)))
+        return _library.check(function(bundle, c.byref(args)))
     with torch.cuda.device(q.device):
         args.stream = torch.cuda.current_stream().cuda_stream
-        status = lib.gdn_forward(bundle, c.byref(args))
+        status = function(bundle, c.byref(args))
         if status == _library.NO_CONTEXT:  # a thread whose first use of the GPU this is; any kernel of torch binds one
             torch.zeros(1, device=q.device)
-            status = lib.gdn_forward(bundle, c.byref(args))
+            status = function(bundle, c.byref(args))
     _library.check(status)
+
+
+def _launch_ctypes(q, *others) -> None:
+    args, needed = _describe(q, *others), c.c_size_t()
+    _library.check(_library.library().gdn_forward_workspace_size(_library.bundle(), c.byref(args), c.byref(needed)))
+    workspace = torch.empty(needed.value, dtype=torch.uint8, device=q.device)
+    args.workspace, args.workspace_size = workspace.data_ptr(), needed.value
+    _call("gdn_forward", q, args)
+
+
+def check_launch(q, *others) -> None:
+    """Raises what `launch` would with these arguments, and launches nothing."""
+    _call("gdn_forward_check", q, _describe(q, *others))
 
 
 def _load_operator():

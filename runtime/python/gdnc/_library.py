@@ -85,6 +85,7 @@ _FUNCTIONS = {
     "gdn_bundle_kernel_info": ([c.c_void_p, c.c_size_t, c.POINTER(KernelInfo)], c.c_int),
     "gdn_device_query": ([c.c_int32, c.POINTER(DeviceInfo)], c.c_int),
     "gdn_forward_workspace_size": ([c.c_void_p, c.POINTER(ForwardArgs), c.POINTER(c.c_size_t)], c.c_int),
+    "gdn_forward_check": ([c.c_void_p, c.POINTER(ForwardArgs)], c.c_int),
     "gdn_forward": ([c.c_void_p, c.POINTER(ForwardArgs)], c.c_int),
 }
 

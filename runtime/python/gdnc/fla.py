@@ -7,6 +7,7 @@ import warnings
 import torch
 
 from ._forward import forward
+from ._launch import launch
 
 __all__ = ["chunk_gated_delta_rule"]
 
@@ -37,6 +38,7 @@ def chunk_gated_delta_rule(
     head_first: bool = False,
     cut: str = "auto",
     keys_normalised: bool = False,
+    _launch=launch,
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """As flash-linear-attention's function of this name; gdnc.forward says what the tensors must be.
 
@@ -84,4 +86,4 @@ def chunk_gated_delta_rule(
         state_v_first=state_v_first, cu_seqlens=cu_seqlens, normalize_qk=use_qk_l2norm_in_kernel,
         beta_logits=use_beta_sigmoid_in_kernel, double_beta=allow_neg_eigval,
         A_log=A_log if use_gate_in_kernel else None, dt_bias=dt_bias if use_gate_in_kernel else None,
-        cut=cut, keys_normalised=keys_normalised)
+        cut=cut, keys_normalised=keys_normalised, _launch=_launch)
