@@ -71,10 +71,11 @@ tile.template @forward {
   // The schedule: chosen per target, never by the caller.
   tile.param @split in [1, 2, 3] = 1         // blocks that share one head's V
   tile.param @aux in [1, 2, 3] = 2           // chunks in work ahead of the chain
-  tile.param @kq_depth = 3
-  tile.param @v_depth = 3
+  tile.param @kq_depth = 4
+  tile.param @v_depth = 2
+  tile.param @gates_depth = 3
   tile.param @t_depth = 2
-  tile.param @out_depth = 2
+  tile.param @out_depth = 1
   tile.param @state_regs = 192
   tile.param @aux_regs = 64
 
@@ -83,6 +84,8 @@ tile.template @forward {
   tile.let @near = tw eq f16 or io eq f16    // W and U hold a, P holds 1/a: fp16 has not the range of 2^-100
   tile.let @floor = near ? -8 : -100
   tile.let @moves = K eq V and K mod 64 eq 0 // M is made by the code that makes N: as many rows
+  tile.let @ahead = kq_depth ge aux + 1      // slots enough to bring a chunk before the one in work leaves its own
+  tile.let @late = l2norm or profile         // no registers for gates from the start of a chunk on
   tile.let @parts = (K - K mod 64) / 64      // pieces of a matrix, as large as K and Q of a chunk
   tile.let @fine = io eq f16                 // A rounded to fp16 would be the largest error: the inverse takes it in two terms
   tile.require chunk mod 16 eq 0 else "the inverse works on 16x16 blocks"
@@ -203,6 +206,63 @@ tile.template @forward {
     tile.yield %g_out, %b_out : !row, !row
   }
 
+  // What a copy needs of its next chunk c, if there is one: gates, and K and Q, or, for the state alone, K. A warp each.
+  tile.proc @prepare(%g: !row, %beta: !row, %c: i32, %n: i32, %span: !tile.span, %kh: i32, %vh: i32, %warm: i32, %from: i32,
+                     %k_in: !qv, %q_in: !qv, %A_log: !hv, %dt_bias: !hv, %scale: f32, %options: i32, %gates: !gates, %kq: !kq) {
+    %c0 = tile.value 0 : i32
+    %identity = tile.value 0 - 3 : i32
+    %log2e = tile.fill 1.44269504 : !row
+    %exists = arith.cmpi slt, %c, %n : i32
+    scf.if %exists {
+      %here = tile.chunk %span[%c]
+      %full = arith.cmpi sge, %c, %warm : i32
+      tile.one_warp {
+        %plain = arith.cmpi eq, %options, %c0 : i32
+        %g2, %beta2 = scf.if %plain -> (!row, !row) {
+          %x = tile.mul %g, %log2e : !row, !row
+          scf.yield %x, %beta : !row, !row
+        } else {
+          %x, %y = tile.call @as_given(%g, %beta, %options, %A_log, %dt_bias, %vh, %here)
+            : (!row, !row, i32, !hv, !hv, i32, !tile.chunk) -> (!row, !row)
+          scf.yield %x, %y : !row, !row
+        }
+        %G = tile.cumsum %g2 : !row
+        %GC = tile.last %G : !row
+        %la0 = tile.sub %GC, %G : !one, !row
+        %la = tile.at_least %la0, floor : !row
+        %left = tile.sub %la0, %la : !row, !row                 // 0 unless the chunk decays by more than the floor
+        %a1 = tile.exp2 %la : !row
+        %moves = arith.cmpi eq, %from, %identity : i32         // M is made without values
+        %zero = tile.value 0 : f32
+        %one = tile.value 1 : f32
+        %by = arith.select %moves, %zero, %one : f32
+        %a = tile.scale %a1 by %by : !row
+        %lb = tile.add %la, %G : !row, !row
+        %b = tile.exp2 %lb : !row
+        %gam = tile.exp2 %G : !row
+        %sgam = tile.scale %gam by %scale : !row
+        %na = tile.neg %la : !row
+        %ia0 = tile.exp2 %na : !row
+        %ia = tile.scale %ia0 by %scale : !row
+        tile.put %gates as (%at, %bt, %sgt, %iat, %lt, %betat) : !gates {
+          tile.write %a to %at : !row to !rowb
+          tile.write %b to %bt : !row to !rowb
+          tile.write %sgam to %sgt : !row to !rowb
+          tile.write %ia to %iat : !row to !rowb
+          tile.write %left to %lt : !row to !rowb
+          tile.write %beta2 to %betat : !row to !rowb
+        }
+      }
+      tile.one_warp {
+        tile.put %kq as (%k, %q) : !kq {
+          tile.copy_in %k_in[%kh] at %here to %k : !qv to !kb
+          scf.if %full { tile.copy_in %q_in[%kh] at %here to %q : !qv to !kb }
+        }
+      }
+    }
+    tile.yield
+  }
+
   // N + S M for 64 columns of S, a their leading terms and b what those leave out; M's rows of these columns.
   tile.proc @hop_onto(%N: !state, %a: !acch, %b: !acch, %hi: !kb, %lo: !kb) {
     %x_ = tile.mma %a, %lo into %N : !acch, !kb into !state
@@ -238,7 +298,7 @@ tile.template @forward {
                     %clocks: !clk, %scale: f32, %options: i32, %items: !work) {
     %kq = tile.ring depth(kq_depth) : !kq
     %v = tile.ring depth(v_depth) : !v
-    %gates = tile.ring depth(t_depth) : !gates
+    %gates = tile.ring depth(gates_depth) : !gates
     %t = tile.ring depth(t_depth) : !t
     %p = tile.ring depth(t_depth) : !p
     %c0 = tile.value 0 : i32
@@ -258,7 +318,6 @@ tile.template @forward {
     // -- Everything that does not depend on the state, as far ahead as the rings are deep. A copy loads its own chunks.
     // Rows past a sequence's end arrive as zeros: g = 0 holds the last gate, beta = 0 writes nothing. No role knows about tails.
     tile.role @aux warps(chunk / 16) registers(aux_regs) copies(aux) {
-      %log2e = tile.fill 1.44269504 : !row
       tile.foreach (%span, %seq, %kh, %vh, %v0, %warm, %hops, %segment, %from, %ready, %to, %guard, %source, %sink) in %items : !work {
         %mine = arith.cmpi eq, %from, %caller : i32
         scf.if %mine { tile.one_warp { tile.prefetch %s_in[%source, %vh] : !sv } }
@@ -286,7 +345,6 @@ tile.template @forward {
                 tile.copy_in %m_hi[] at %rows to %hi : !mat to !kb
                 tile.copy_in %m_lo[] at %rows to %lo : !mat to !kb
               }
-              tile.put %v as (%none) : !v {}                        // keeps step with K and Q: one position for both
             }
             %hi_, %lo_ = tile.get %kq : !kq
             tile.release %kq : !kq
@@ -297,61 +355,28 @@ tile.template @forward {
         %here0 = tile.chunk %span[%first]
         %g0 = tile.load %g_in[%vh] at %here0 : !gv to !row
         %beta0 = tile.load %beta_in[%vh] at %here0 : !gv to !row
-        %g_end, %beta_end = scf.for %c = %first to %n step %step iter_args(%g = %g0, %beta = %beta0) -> (!row, !row) : i32 {
+        tile.call @prepare(%g0, %beta0, %first, %n, %span, %kh, %vh, %warm, %from, %k_in, %q_in, %A_log, %dt_bias, %scale, %options, %gates, %kq)
+          : (!row, !row, i32, i32, !tile.span, i32, i32, i32, i32, !qv, !qv, !hv, !hv, f32, i32, !gates, !kq) -> ()
+        scf.for %c = %first to %n step %step : i32 {
           %here = tile.chunk %span[%c]
-          %full = arith.cmpi sge, %c, %warm : i32                   // else for the state alone
+          %full = arith.cmpi sge, %c, %warm : i32
           tile.if profile { tile.stamp %clocks at 8 : !clk }
-          // Two warps side by side: the gates, and the loads.
-          tile.one_warp {
-            %plain = arith.cmpi eq, %options, %c0 : i32
-            %g2, %beta2 = scf.if %plain -> (!row, !row) {
-              %x = tile.mul %g, %log2e : !row, !row
-              scf.yield %x, %beta : !row, !row
-            } else {
-              %x, %y = tile.call @as_given(%g, %beta, %options, %A_log, %dt_bias, %vh, %here)
-                : (!row, !row, i32, !hv, !hv, i32, !tile.chunk) -> (!row, !row)
-              scf.yield %x, %y : !row, !row
-            }
-            %G = tile.cumsum %g2 : !row
-            %GC = tile.last %G : !row
-            %la0 = tile.sub %GC, %G : !one, !row
-            %la = tile.at_least %la0, floor : !row
-            %left = tile.sub %la0, %la : !row, !row                 // 0 unless the chunk decays by more than the floor
-            %a1 = tile.exp2 %la : !row
-            %moves = arith.cmpi eq, %from, %identity : i32         // M is made without values
-            %zero = tile.value 0 : f32
-            %one = tile.value 1 : f32
-            %by = arith.select %moves, %zero, %one : f32
-            %a = tile.scale %a1 by %by : !row
-            %lb = tile.add %la, %G : !row, !row
-            %b = tile.exp2 %lb : !row
-            %gam = tile.exp2 %G : !row
-            %sgam = tile.scale %gam by %scale : !row
-            %na = tile.neg %la : !row
-            %ia0 = tile.exp2 %na : !row
-            %ia = tile.scale %ia0 by %scale : !row
-            tile.put %gates as (%at, %bt, %sgt, %iat, %lt, %betat) : !gates {
-              tile.write %a to %at : !row to !rowb
-              tile.write %b to %bt : !row to !rowb
-              tile.write %sgam to %sgt : !row to !rowb
-              tile.write %ia to %iat : !row to !rowb
-              tile.write %left to %lt : !row to !rowb
-              tile.write %beta2 to %betat : !row to !rowb
-            }
-          }
-          tile.one_warp {
-            tile.put %kq as (%k1, %q1) : !kq {
-              tile.copy_in %k_in[%kh] at %here to %k1 : !qv to !kb
-              scf.if %full { tile.copy_in %q_in[%kh] at %here to %q1 : !qv to !kb }
-            }
-          }
-
-          // T first: the chain waits for it. It is published before P is begun. V comes in its shadow.
+          // T first: the chain waits for it. It is published before P is begun.
           %kt, %qt = tile.get %kq : !kq
           tile.if profile { tile.stamp %clocks at 9 : !clk }
           %kk_ = tile.mma %kt, trans %kt : !kb, !kb
           tile.one_warp {
             tile.put %v as (%v1) : !v { tile.copy_in %v_in[%vh, %v0] at %here to %v1 : !vv to !vb }
+          }
+          %next = arith.addi %c, %step : i32
+          %there = tile.chunk %span[%next]
+          %g_soon, %beta_soon = tile.if late -> (!row, !row) {
+            %x = tile.fill 0.0 : !row
+            tile.yield %x, %x : !row, !row
+          } else {
+            %x = tile.load %g_in[%vh] at %there : !gv to !row
+            %y = tile.load %beta_in[%vh] at %there : !gv to !row
+            tile.yield %x, %y : !row, !row
           }
           %at, %bt, %sgt, %iat, %lt, %betat = tile.get %gates : !gates
           %slow = tile.any %lt : !rowb                              // a chunk that decays by more than the floor
@@ -399,12 +424,17 @@ tile.template @forward {
             tile.per_warp { tile.call @inverse(%Ah, %Al, %D, %tt) : (!sqh, !sqh, !blk, !tb) -> () }
           }
           tile.if profile { tile.stamp %clocks at 12 : !clk }
+          %g1, %beta1 = tile.if late -> (!row, !row) {
+            %x = tile.load %g_in[%vh] at %there : !gv to !row
+            %y = tile.load %beta_in[%vh] at %there : !gv to !row
+            tile.yield %x, %y : !row, !row
+          } else { tile.yield %g_soon, %beta_soon : !row, !row }
 
-          // Then P, with the gates of this copy's next chunk on their way.
-          %next = arith.addi %c, %step : i32
-          %there = tile.chunk %span[%next]
-          %g1 = tile.load %g_in[%vh] at %there : !gv to !row
-          %beta1 = tile.load %beta_in[%vh] at %there : !gv to !row
+          // Then P. Meanwhile warps that have less of the inverse bring what this copy's next chunk needs.
+          tile.if ahead {
+            tile.call @prepare(%g1, %beta1, %next, %n, %span, %kh, %vh, %warm, %from, %k_in, %q_in, %A_log, %dt_bias, %scale, %options, %gates, %kq)
+              : (!row, !row, i32, i32, !tile.span, i32, i32, i32, i32, !qv, !qv, !hv, !hv, f32, i32, !gates, !kq) -> ()
+          }
           %qk = scf.if %full -> (!sq) {
             %qk_ = tile.mma %qt, trans %kt : !kb, !kb
             %x = tile.wait %qk_ : !tile.pending<!sq>
@@ -426,7 +456,10 @@ tile.template @forward {
           }
           tile.if profile { tile.stamp %clocks at 14 : !clk }
           tile.release %gates : !gates
-          scf.yield %g1, %beta1 : !row, !row
+          tile.if ahead {} else {
+            tile.call @prepare(%g1, %beta1, %next, %n, %span, %kh, %vh, %warm, %from, %k_in, %q_in, %A_log, %dt_bias, %scale, %options, %gates, %kq)
+              : (!row, !row, i32, i32, !tile.span, i32, i32, i32, i32, !qv, !qv, !hv, !hv, f32, i32, !gates, !kq) -> ()
+          }
         }
       }
     }
@@ -500,8 +533,6 @@ tile.template @forward {
               scf.yield %y : !state
             } else { scf.yield %N0 : !state }
             tile.release %kq : !kq
-            %none0 = tile.get %v : !v
-            tile.release %v : !v
             %N2 = tile.if parts ge 2 -> (!state) {
               %a1 = tile.columns %Sh from 64 : !stateh to !acch
               %b1 = tile.columns %Sl from 64 : !stateh to !acch
@@ -511,8 +542,6 @@ tile.template @forward {
                 scf.yield %z : !state
               } else { scf.yield %N1 : !state }
               tile.release %kq : !kq
-              %none1 = tile.get %v : !v
-              tile.release %v : !v
               tile.yield %y : !state
             } else { tile.yield %N1 : !state }
             scf.if %works {
@@ -527,8 +556,6 @@ tile.template @forward {
           scf.for %i = %pieces to %turns step %c1 : i32 {
             %hi_, %lo_ = tile.get %kq : !kq
             tile.release %kq : !kq
-            %none_ = tile.get %v : !v
-            tile.release %v : !v
           }
           tile.yield %x : !state
         } else { tile.yield %S0 : !state }

@@ -66,6 +66,7 @@ Value Lowering::warpInCopy() {
 Value Lowering::copyIndex() {
   return copies == 1 ? i32(0) : Value(arith::DivUIOp::create(b, loc, add(warpInBlock(), -firstWarp(role)), i32(warps)));
 }
+Value Lowering::isRolesFirstThread() { return eq(add(shl(warpInBlock(), 5), lane()), 32 * firstWarp(role)); }
 Value Lowering::field(int64_t i) {
   if (i >= recordBytes / 4) {
     Value at = add(itemSlot(field(ItemNumber)), 4 * i - recordBytes);
@@ -354,7 +355,8 @@ LogicalResult Lowering::lowerOp(Operation &op) {
       .Case([&](TurnOp o) { return lowerTurn(o); })
       .Case([&](ShareOp o) { return lowerShare(o); })
       .Case([&](ClearOp o) { return lowerClear(o), success(); })
-      .Case<StampOp, RecordOp>([&](auto o) { return lowerStamp(*o), success(); })
+      .Case([&](StampOp o) { return lowerStamp(o), success(); })
+      .Case([&](RecordOp o) { return lowerRecord(o), success(); })
       .Case([&](PutOp o) { return lowerPut(o); })
       .Case([&](GetOp o) { return lowerGet(o), success(); })
       .Case([&](ReleaseOp o) { return lowerRelease(o), success(); })

@@ -1,5 +1,6 @@
 // convert-tile-to-sm: global memory. Offsets are 64-bit.
 #include "compiler/lower/Lowering.h"
+#include <set>
 using namespace mlir;
 using namespace tile;
 
@@ -19,7 +20,8 @@ std::pair<Value, Value> Lowering::headAndColumn(Value view, ValueRange index) {
 void Lowering::lowerCopyIn(CopyInOp op) {
   auto type = cast<BufType>(op.getBuf().getType());
   auto [head, column] = headAndColumn(op.getView(), op.getIndex());
-  Value barrier = slotBarrier(buffers.at(op.getBuf()).ring, "full");
+  const BufferRef &slot = buffers.at(op.getBuf());
+  Value barrier = slotBarrier(slot.ring, slot.track, "full");
   for (int64_t box = 0; box < boxes(type); ++box)
     ::sm::BulkLoadOp::create(b, loc, views.at(op.getView()).map,
                              coordinates(add(column, box * boxColumns), head, op.getChunk()),
@@ -124,30 +126,42 @@ static OneWarpOp workerOf(Value value) {
 
 // Two tokens a lane, by the warp that works with them; past the chunk's end, zeros.
 SmallVector<Value> Lowering::loadRow(LoadOp op) {
-  Value element = views.at(op.getView()).element;
+  SmallVector<Type> types(2, b.getF32Type());
+  auto load = [&] {
+    Value element = views.at(op.getView()).element;
+    return ifWide(op.getView(), types, [&](bool full) {
+      auto [first, rows] = rowsOf(op.getChunk());
+      SmallVector<Value> index = flat(op.getIndex());
+      Value token = shl(lane(), 1);
+      SmallVector<Value> out;
+      for (int64_t e = 0; e < 2; ++e) {
+        Value t = add(token, e);
+        SmallVector<Value> where{add(first, t)};
+        llvm::append_range(where, index);
+        Value valid = cmp(arith::CmpIPredicate::slt, t, rows);
+        Value at = elementAddress(op.getView(), where, {}, full ? 4 : 2);
+        Value v = ::sm::LoadGlobalOp::create(b, loc, TypeRange{full ? Type(b.getF32Type()) : b.getI32Type()}, at, valid,
+                                             !full)
+                      .getResult(0);
+        out.push_back(full ? v : widen(v, element, false));
+      }
+      return out;
+    });
+  };
   OneWarpOp worker = workerOf(op.getFrag());
-  return ifWide(op.getView(), SmallVector<Type>(2, b.getF32Type()), [&](bool full) {
-    auto [first, rows] = rowsOf(op.getChunk());
-    SmallVector<Value> index = flat(op.getIndex());
-    Value token = shl(lane(), 1), mine;
-    if (worker)
-      mine = eq(warpInCopy(), worker->getAttrOfType<IntegerAttr>("warp").getInt());
-    SmallVector<Value> out;
-    for (int64_t e = 0; e < 2; ++e) {
-      Value t = add(token, e);
-      SmallVector<Value> where{add(first, t)};
-      llvm::append_range(where, index);
-      Value valid = cmp(arith::CmpIPredicate::slt, t, rows);
-      if (mine)
-        valid = arith::AndIOp::create(b, loc, mine, valid);
-      Value at = elementAddress(op.getView(), where, {}, full ? 4 : 2);
-      Value v =
-          ::sm::LoadGlobalOp::create(b, loc, TypeRange{full ? Type(b.getF32Type()) : b.getI32Type()}, at, valid, !full)
-              .getResult(0);
-      out.push_back(full ? v : widen(v, element, false));
-    }
-    return out;
-  });
+  if (!worker)
+    return load();
+  forgetLane();
+  auto mine =
+      scf::IfOp::create(b, loc, types, eq(warpInCopy(), worker->getAttrOfType<IntegerAttr>("warp").getInt()), true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(mine.thenBlock());
+  forgetLane();
+  scf::YieldOp::create(b, loc, load());
+  b.setInsertionPointToStart(mine.elseBlock());
+  scf::YieldOp::create(b, loc, SmallVector<Value>(2, f32(0)));
+  forgetLane();
+  return llvm::to_vector_of<Value>(mine.getResults());
 }
 
 // Visits a thread's registers of a matrix in global memory, the last two axes of its view, columns 8j + 2q + e and rows
@@ -278,22 +292,57 @@ void Lowering::lowerSignal(SignalOp op) {
   forgetLane();
 }
 
-// One thread of the role's first copy writes to the item's row of stamps.
-void Lowering::lowerStamp(Operation &op) {
-  Value view = op.getOperand(isa<StampOp>(op) ? 0 : 1);
-  int64_t slot = isa<StampOp>(op) ? cast<StampOp>(op).getSlot() : cast<RecordOp>(op).getSlot();
-  ViewRef &v = views.at(view);
-  forgetLane();
-  Value mine = arith::AndIOp::create(b, loc, isFirstThread(), eq(copyIndex(), 0));
+// The item's row of stamps.
+Value Lowering::stampRow(Value view) {
   Value block = ::sm::BlockOp::create(b, loc, b.getI32Type());
   Value item = arith::MinSIOp::create(b, loc, field(ItemNumber), i32(StampOp::rows - 1));
-  Value row = add(v.pointer, mul(mul(wide(add(mul(block, StampOp::rows), item)), v.strides[0]), 8));
-  auto put = [&](Value value, int64_t column) {
-    ::sm::StoreGlobalOp::create(b, loc, ValueRange{value}, add(row, 8 * column), mine, false);
-  };
-  if (auto record = dyn_cast<RecordOp>(op)) {
-    put(wide(scalar(record.getValue())), slot);
+  ViewRef &v = views.at(view);
+  return add(v.pointer, mul(mul(wide(add(mul(block, StampOp::rows), item)), v.strides[0]), 8));
+}
+
+// One thread of the role's first copy writes; what is in a loop, to shared memory (tile-plan-memory).
+void Lowering::lowerStamp(StampOp op) {
+  forgetLane();
+  Value value = op.getGlobal() ? Value(::sm::TimerOp::create(b, loc)) : Value(::sm::ClockOp::create(b, loc));
+  if (!op->getParentOfType<scf::ForOp>()) {
+    ::sm::StoreGlobalOp::create(b, loc, ValueRange{value}, add(stampRow(op.getView()), 8 * op.getSlot()),
+                                isRolesFirstThread(), false);
     return;
   }
-  cast<StampOp>(op).getGlobal() ? put(::sm::TimerOp::create(b, loc), slot) : put(::sm::ClockOp::create(b, loc), slot);
+  auto mine = scf::IfOp::create(b, loc, isRolesFirstThread(), false);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(mine.thenBlock()->getTerminator());
+    Value low = arith::TruncIOp::create(b, loc, b.getI32Type(), value),
+          high = arith::TruncIOp::create(b, loc, b.getI32Type(), Value(arith::ShRUIOp::create(b, loc, value, i64(32))));
+    Value at = add(sharedBase(), kernel->getAttrOfType<IntegerAttr>("stamps").getInt() + 8 * op.getSlot());
+    ::sm::StoreSharedOp::create(b, loc, ValueRange{low, high}, at, false);
+  }
+  forgetLane();
+}
+
+void Lowering::lowerRecord(RecordOp op) {
+  forgetLane();
+  ::sm::StoreGlobalOp::create(b, loc, ValueRange{wide(scalar(op.getValue()))},
+                              add(stampRow(op.getView()), 8 * op.getSlot()), isRolesFirstThread(), false);
+}
+
+// From shared memory to the item's row, when it ends.
+void Lowering::flushStamps(ForeachOp op) {
+  std::set<int64_t> columns;
+  Value view;
+  op.walk([&](StampOp stamp) {
+    if (stamp->getParentOfType<scf::ForOp>())
+      columns.insert(stamp.getSlot()), view = stamp.getView();
+  });
+  if (columns.empty())
+    return;
+  forgetLane();
+  Value row = stampRow(view), mine = isRolesFirstThread();
+  Value from = add(sharedBase(), kernel->getAttrOfType<IntegerAttr>("stamps").getInt());
+  for (int64_t column : columns) {
+    auto words = ::sm::LoadSharedOp::create(b, loc, SmallVector<Type>(2, b.getI32Type()), add(from, 8 * column));
+    ::sm::StoreGlobalOp::create(b, loc, words.getValues(), add(row, 8 * column), mine, false);
+  }
+  forgetLane();
 }

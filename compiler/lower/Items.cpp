@@ -337,6 +337,7 @@ LogicalResult Lowering::lowerForeach(ForeachOp op) {
     fields[arg] = places[arg.getArgNumber()];
   if (failed(lowerBlock(op.getBody().front())))
     return failure();
+  flushStamps(op);
 
   Value next = field(FirstShared);
   for (auto share : op.getBody().getOps<ShareOp>()) {

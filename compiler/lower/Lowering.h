@@ -39,7 +39,9 @@ struct Track {
 
 // Where a buffer lies: in a slot of a ring, and there at a column. Its address is computed where it is used.
 struct BufferRef {
-  Value ring, column; // column: a template scalar, a multiple of 64, or null
+  Value ring;
+  Track *track;
+  Value column; // a template scalar, a multiple of 64, or null
   int64_t offset, perColumn;
 };
 
@@ -102,14 +104,17 @@ private:
   void findTracks(RoleOp role);
   void findEnds(Track &track, llvm::ArrayRef<Operation *> ops);
   void startTracks();
+  Value next(const Track &track); // position
+  Track *trackOfPut(Value ring);
   void advance(Operation *op);
   SmallVector<Value *> movedIn(Operation *within);
   LogicalResult lowerPut(PutOp op);
   void expectBytes(PutOp op, Value barrier);
   void lowerGet(GetOp op);
   void lowerRelease(ReleaseOp op);
-  void bindSlot(Value ring, ValueRange bufs);
-  Value slotBarrier(Value ring, llvm::StringRef which);
+  void bindSlot(Value ring, Track *track, ValueRange bufs);
+  Value slotBarrier(Value ring, Track *track, llvm::StringRef which);
+  void awaitStores(int64_t pending);
   void roleSync();
   // Memory.cpp: shared memory
   void lowerRead(ReadOp op);
@@ -127,7 +132,10 @@ private:
   void lowerCopyOut(CopyOutOp op);
   void lowerLoad(LoadOp op);
   void lowerStore(StoreOp op);
-  void lowerStamp(Operation &op);
+  Value stampRow(Value view);
+  void lowerStamp(StampOp op);
+  void lowerRecord(RecordOp op);
+  void flushStamps(ForeachOp op);
   void lowerPrefetch(PrefetchOp op);
   void lowerAwait(AwaitOp op);
   void lowerSignal(SignalOp op);
@@ -226,6 +234,7 @@ private:
   Value addressOf(Value buf);
   Value field(int64_t i); // of the item in work
   Value isLane0() { return eq(lane(), 0); }
+  Value isRolesFirstThread();
   Value isFirstThread() { return mlir::arith::AndIOp::create(b, loc, eq(warpInCopy(), 0), isLane0()); }
   void forgetLane() {
     laneNow = warpNow = baseNow = {};
@@ -263,7 +272,7 @@ private:
   DenseMap<Value, Value> scalarNow;
   DenseMap<Value, std::pair<Value, Value>> rowsNow;
   std::vector<std::unique_ptr<Track>> tracks;
-  DenseMap<Value, Track *> trackOf; // by ring
+  DenseMap<Value, Track *> putTracks, getTracks; // by ring
   SmallVector<InFlight> inFlight;
   // What the template's values have become.
   DenseMap<Value, SmallVector<Value>> regs; // loop variables, fragments, chunks (their index), products

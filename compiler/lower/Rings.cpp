@@ -22,12 +22,12 @@ bool inShare(Operation *op) {
 }
 } // namespace
 
-// How often a role moves a ring in a block: it puts and gets the same slot.
+// How often a role fills a ring in a block, or takes from it.
 namespace {
 struct Moves {
   Block *block;
-  int64_t puts = 0, gets = 0;
-  bool operator==(const Moves &o) const { return block == o.block && std::max(puts, gets) == std::max(o.puts, o.gets); }
+  int64_t count = 0;
+  bool operator==(const Moves &o) const { return block == o.block && count == o.count; }
 };
 struct Uses {
   SmallVector<Moves> moves;
@@ -36,26 +36,29 @@ struct Uses {
 };
 } // namespace
 
-// Rings of one depth that are moved in the same blocks, in the same order, share a position: fewer registers around the
-// loop.
+// What is moved in the same blocks, in the same order, through rings of one depth shares a position: fewer registers
+// around the loop. Where a role fills a ring that it takes from itself, what it takes counts.
 void Lowering::findTracks(RoleOp r) {
   tracks.clear();
-  trackOf.clear();
-  llvm::MapVector<Value, Uses> rings;
+  putTracks.clear();
+  getTracks.clear();
+  llvm::MapVector<std::pair<Value, int>, Uses> rings; // by ring, and whether it is filled
+  DenseSet<Value> taken;
+  r.walk([&](GetOp op) { taken.insert(op.getRing()); });
   r.walk<WalkOrder::PreOrder>([&](Operation *op) {
-    if (!isa<PutOp, GetOp, ReleaseOp>(op))
+    if (!isa<PutOp, GetOp, ReleaseOp>(op) || (isa<PutOp>(op) && taken.contains(op->getOperand(0))))
       return;
-    Uses &u = rings[op->getOperand(0)];
+    Uses &u = rings[{op->getOperand(0), isa<PutOp>(op)}];
     Block *anchor = anchorOf(op);
     auto in = llvm::find_if(u.moves, [&](Moves &m) { return m.block == anchor; });
     Moves &m = in == u.moves.end() ? u.moves.emplace_back(Moves{anchor}) : *in;
-    m.puts += isa<PutOp>(op);
-    m.gets += isa<GetOp>(op);
+    m.count += !isa<ReleaseOp>(op);
     u.ops.push_back(op);
     u.share |= inShare(op);
   });
   std::vector<SmallVector<Moves>> orders;
-  for (auto &[ring, uses] : rings) {
+  for (auto &[use, uses] : rings) {
+    auto [ring, puts] = use;
     int64_t depth = intOf(ringOf(ring).getDepth()), step = uses.share ? copies : 1;
     Track *track = nullptr;
     for (auto [t, order] : llvm::zip_equal(tracks, orders))
@@ -68,20 +71,19 @@ void Lowering::findTracks(RoleOp r) {
       track = tracks.back().get();
     }
     assert(step <= depth && "checked by tile-plan-memory");
-    trackOf[ring] = track;
+    (puts ? putTracks : getTracks)[ring] = track;
     findEnds(*track, uses.ops);
   }
 }
 
 // Behind the last of its uses a slot is passed: of the n-th move of a block, where all rings of the track make theirs.
 void Lowering::findEnds(Track &track, ArrayRef<Operation *> ops) {
-  DenseMap<Block *, std::pair<int64_t, int64_t>> counts; // puts, gets
+  DenseMap<Block *, size_t> moves;
   for (Operation *op : ops) {
     Block *anchor = anchorOf(op);
-    auto &[puts, gets] = counts[anchor];
-    puts += isa<PutOp>(op), gets += isa<GetOp>(op);
+    size_t &move = moves[anchor];
+    move += !isa<ReleaseOp>(op);
     SmallVector<Operation *> &ends = track.ends[anchor];
-    size_t move = std::max(puts, gets);
     if (ends.size() < move)
       ends.push_back(nullptr);
     Operation *inAnchor = anchor->findAncestorOpInBlock(*op);
@@ -131,24 +133,40 @@ void Lowering::advance(Operation *op) {
     if (it == t->ends.end() || !llvm::is_contained(it->second, op))
       continue;
     forgetLane();
-    if (t->wholeRounds()) {
-      t->position = xori(t->position, t->step / t->depth & 1);
-      continue;
-    }
-    Value next = add(t->position, t->step);
-    Value wraps = cmp(arith::CmpIPredicate::sge, next, i32(2 * t->depth));
-    t->position = select(wraps, add(next, -2 * t->depth), next);
+    t->position = next(*t);
   }
 }
 
-Value Lowering::slotBarrier(Value ring, StringRef which) {
-  return add(add(sharedBase(), attr(ringOf(ring), which)), shl(stageOf(trackOf.at(ring)), 3));
+Value Lowering::next(const Track &t) {
+  if (t.wholeRounds())
+    return xori(t.position, t.step / t.depth & 1);
+  Value next = add(t.position, t.step);
+  Value wraps = cmp(arith::CmpIPredicate::sge, next, i32(2 * t.depth));
+  return select(wraps, add(next, -2 * t.depth), next);
 }
 
-void Lowering::bindSlot(Value ring, ValueRange bufs) {
+// The slot that a put fills: in a ring that the role takes from itself, the one behind those that it holds.
+Track *Lowering::trackOfPut(Value ring) {
+  if (auto it = putTracks.find(ring); it != putTracks.end())
+    return it->second;
+  Track *track = getTracks.at(ring);
+  if (!held.contains(ring))
+    return track;
+  tracks.push_back(std::make_unique<Track>());
+  Track *ahead = tracks.back().get();
+  ahead->depth = track->depth, ahead->step = track->step;
+  ahead->position = next(*track);
+  return ahead;
+}
+
+Value Lowering::slotBarrier(Value ring, Track *track, StringRef which) {
+  return add(add(sharedBase(), attr(ringOf(ring), which)), shl(stageOf(track), 3));
+}
+
+void Lowering::bindSlot(Value ring, Track *track, ValueRange bufs) {
   int64_t offset = 0;
   for (Value buf : bufs) {
-    buffers[buf] = {ring, {}, offset, 0};
+    buffers[buf] = {ring, track, {}, offset, 0};
     offset += bufferBytes(cast<BufType>(buf.getType()));
   }
 }
@@ -160,7 +178,7 @@ Value Lowering::addressOf(Value buf) {
   Value at = add(sharedBase(), attr(ring, "offset") + ref.offset);
   if (isPrivate(ref.ring))
     at = add(at, mul(copyIndex(), intOf(ring.getDepth()) * slot));
-  at = add(at, mul(stageOf(trackOf.at(ref.ring)), slot));
+  at = add(at, mul(stageOf(ref.track), slot));
   return ref.column ? add(at, mul(scalar(ref.column), ref.perColumn)) : at;
 }
 
@@ -172,18 +190,22 @@ void Lowering::roleSync() {
 
 LogicalResult Lowering::lowerPut(PutOp op) {
   Value ring = op.getRing();
+  Track *track = trackOfPut(ring);
   Block &body = op.getBody().front();
-  if (isPrivate(ring)) { // the barrier of the store before it has said that the slot is free
-    bindSlot(ring, body.getArguments());
+  if (isPrivate(ring)) {
+    if (intOf(ringOf(ring).getDepth()) == 1)
+      awaitStores(0);
+    // else the barrier of the store before it has said that the slot is free
+    bindSlot(ring, track, body.getArguments());
     return lowerBlock(body);
   }
   forgetLane();
   bool bulk = attr(ringOf(ring), "bytes") != 0;
-  Value full = slotBarrier(ring, "full"), empty = slotBarrier(ring, "empty");
-  Value parity = xori(parityOf(trackOf.at(ring)), 1);
+  Value full = slotBarrier(ring, track, "full"), empty = slotBarrier(ring, track, "empty");
+  Value parity = xori(parityOf(track), 1);
   if (!bulk) {
     ::sm::MbarrierWaitOp::create(b, loc, empty, parity);
-    bindSlot(ring, body.getArguments());
+    bindSlot(ring, track, body.getArguments());
     if (failed(lowerBlock(body)))
       return failure();
     ::sm::WarpSyncOp::create(b, loc);
@@ -203,7 +225,7 @@ LogicalResult Lowering::lowerPut(PutOp op) {
     }
     ::sm::MbarrierWaitOp::create(b, loc, empty, parity);
     expectBytes(op, full);
-    bindSlot(ring, body.getArguments());
+    bindSlot(ring, track, body.getArguments());
     if (failed(lowerBlock(body)))
       return failure();
   }
@@ -233,34 +255,42 @@ void Lowering::expectBytes(PutOp op, Value barrier) {
   ::sm::MbarrierExpectOp::create(b, loc, barrier, bytesIn(op) - bytesIn(branch));
 }
 
+// Until at most `pending` of a copy's stores still read their slots.
+void Lowering::awaitStores(int64_t pending) {
+  forgetLane();
+  auto issuer = scf::IfOp::create(b, loc, eq(warpInCopy(), 0), false);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(issuer.thenBlock()->getTerminator());
+    auto first = scf::IfOp::create(b, loc, isLane0(), false);
+    b.setInsertionPoint(first.thenBlock()->getTerminator());
+    ::sm::BulkWaitOp::create(b, loc, pending, true);
+  }
+  forgetLane();
+  roleSync();
+}
+
 void Lowering::lowerGet(GetOp op) {
   Value ring = op.getRing();
+  Track *track = getTracks.at(ring);
+  int64_t depth = intOf(ringOf(ring).getDepth());
   forgetLane();
   held[ring] = {};
-  if (isPrivate(ring)) {
-    // With depth d, at most d - 2 older stores may still read: then the slot of the next put is free, as this barrier
-    // tells all.
-    int64_t pending = std::max<int64_t>(intOf(ringOf(ring).getDepth()) - 2, 0);
-    auto issuer = scf::IfOp::create(b, loc, eq(warpInCopy(), 0), false);
-    {
-      OpBuilder::InsertionGuard guard(b);
-      b.setInsertionPoint(issuer.thenBlock()->getTerminator());
-      auto first = scf::IfOp::create(b, loc, isLane0(), false);
-      b.setInsertionPoint(first.thenBlock()->getTerminator());
-      ::sm::BulkWaitOp::create(b, loc, pending, true);
-    }
-    forgetLane();
+  if (!isPrivate(ring))
+    ::sm::MbarrierWaitOp::create(b, loc, slotBarrier(ring, track, "full"), parityOf(track));
+  else if (depth == 1)
     roleSync();
-  } else {
-    ::sm::MbarrierWaitOp::create(b, loc, slotBarrier(ring, "full"), parityOf(trackOf.at(ring)));
-  }
-  bindSlot(ring, op.getBufs());
+  else // with at most depth - 2 older ones the slot of the next put is free, as this barrier tells all
+    awaitStores(depth - 2);
+  bindSlot(ring, track, op.getBufs());
 }
 
 void Lowering::lowerRelease(ReleaseOp op) {
   Value ring = op.getRing();
-  if (isPrivate(ring))
-    return; // the bulk group was closed with the store
+  if (isPrivate(ring)) { // the bulk group was closed with the store
+    held.erase(ring);
+    return;
+  }
   Held &h = held[ring];
   if (h.generic)
     ::sm::WarpSyncOp::create(b, loc);
@@ -269,6 +299,6 @@ void Lowering::lowerRelease(ReleaseOp op) {
     if (v.getParentRegion()->isAncestor(b.getInsertionBlock()->getParent()))
       after.push_back(v);
   forgetLane();
-  ::sm::MbarrierArriveOp::create(b, loc, slotBarrier(ring, "empty"), isLane0(), after);
+  ::sm::MbarrierArriveOp::create(b, loc, slotBarrier(ring, getTracks.at(ring), "empty"), isLane0(), after);
   held.erase(ring);
 }

@@ -24,6 +24,7 @@ struct Player {
   std::vector<Event> events;
   DenseSet<Value> puts, gets, shared; // shared: this copy moves every `copies`-th slot only
   size_t next = 0;
+  Operation *misplaced = nullptr;                 // a put out of step with the gets of its own role
   std::map<std::pair<int, void *>, int64_t> done; // moves by kind, and ring or turn
 
   int64_t copies() { return cast<IntegerAttr>(role.getCopies()).getInt(); }
@@ -134,6 +135,10 @@ struct CheckProgress : tile::impl::CheckProgressPassBase<CheckProgress> {
       return llvm::all_of(players, [&](Player &o) { return (own && &o != &p) || pred(o); });
     };
     if (e.kind == Event::Begin) {
+      if (p.gets.contains(e.ring) && done(p, Event::Begin) != done(p, Event::Get)) {
+        p.misplaced = e.op;
+        return false;
+      }
       int64_t depth = cast<IntegerAttr>(e.ring.getDefiningOp<RingOp>().getDepth()).getInt();
       int64_t s = p.slot(e.ring, done(p, Event::Begin)) - depth;
       auto released = [&](Player &o) { return !o.gets.contains(e.ring) || o.past(e.ring, s, done(o, Event::Release)); };
@@ -192,6 +197,10 @@ struct CheckProgress : tile::impl::CheckProgressPassBase<CheckProgress> {
         while (p.next < p.events.size() && step(p, players))
           moved = true;
     }
+    for (Player &p : players)
+      if (p.misplaced)
+        return p.misplaced->emitError("expected a role that fills a ring which it takes from to put one slot for each "
+                                      "get, and the first behind those that it holds");
     bool stuck = false;
     InFlightDiagnostic diag = kernel.emitError("roles stop with work left, for items of ");
     llvm::interleaveComma(lengths, diag);

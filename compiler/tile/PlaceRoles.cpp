@@ -14,8 +14,21 @@ namespace {
 struct PlaceRoles : tile::impl::PlaceRolesPassBase<PlaceRoles> {
   using PlaceRolesPassBase::PlaceRolesPassBase;
 
+  // How many pieces of work for one warp stand next to an op, in front of it, with nothing but scalars between.
+  static size_t placesBefore(Operation *op) {
+    size_t places = 0;
+    for (Operation *before = op->getPrevNode(); before; before = before->getPrevNode()) {
+      size_t inside = 0;
+      before->walk([&](OneWarpOp) { ++inside; });
+      places += inside;
+      if (!inside && !isPure(before))
+        return places;
+    }
+    return isa<scf::IfOp>(op->getParentOp()) ? places + placesBefore(op->getParentOp()) : places;
+  }
+
   // What one warp does alone is for the one with the fewest blocks of a triangular inverse to multiply; what stands
-  // next to it, for the next: they run side by side.
+  // next to it, but for scalars, for the next: they run side by side.
   static void placeOneWarps(RoleOp role) {
     SmallVector<std::pair<int64_t, int64_t>> warps; // work, warp
     for (int64_t w = 0; w < intOf(role.getWarps()); ++w) {
@@ -25,12 +38,8 @@ struct PlaceRoles : tile::impl::PlaceRolesPassBase<PlaceRoles> {
     }
     llvm::sort(warps);
     OpBuilder b(role);
-    role.walk([&](OneWarpOp op) {
-      size_t place = 0;
-      for (Operation *before = op->getPrevNode(); isa_and_nonnull<OneWarpOp>(before); before = before->getPrevNode())
-        ++place;
-      op->setAttr("warp", b.getI64IntegerAttr(warps[place % warps.size()].second));
-    });
+    role.walk(
+        [&](OneWarpOp op) { op->setAttr("warp", b.getI64IntegerAttr(warps[placesBefore(op) % warps.size()].second)); });
   }
 
   LogicalResult place(KernelOp kernel) {

@@ -68,12 +68,8 @@ struct PlanMemory : tile::impl::PlanMemoryPassBase<PlanMemory> {
       s->setAttr("offset", b.getI64IntegerAttr(i * blockBytes));
   }
 
-  // What a role keeps to itself is stored while the next slot is filled. Copies that take turns move by their number: a
-  // ring at least as deep has a slot for each of them.
+  // Copies that take turns move by their number: a ring at least as deep has a slot for each of them.
   static LogicalResult checkDepth(RingOp ring) {
-    if (int64_t depth = intOf(ring.getDepth()); isa<RoleOp>(ring->getParentOp()) && depth < 2)
-      return ring.emitOpError("expected at least 2 slots of a ring that one role fills and stores from, got depth ")
-             << depth;
     for (Operation *user : ring->getUsers()) {
       auto loop = user->getParentOfType<scf::ForOp>();
       int64_t copies = copiesOf(user), depth = intOf(ring.getDepth());
@@ -118,6 +114,14 @@ struct PlanMemory : tile::impl::PlanMemoryPassBase<PlanMemory> {
       kernel->setAttr("items", b.getI64IntegerAttr(take(itemSlots * sizeof(gdn::work::Drawn), 16)));
       kernel->setAttr("item_barriers", b.getI64IntegerAttr(take(2 * 8 * itemSlots, 8)));
     }
+    // What is stamped in a loop waits there for the item's end: writing it to global memory would delay fences.
+    int64_t first = INT64_MAX, last = -1;
+    kernel.walk([&](StampOp op) {
+      if (op->getParentOfType<scf::ForOp>())
+        first = std::min<int64_t>(first, op.getSlot()), last = std::max<int64_t>(last, op.getSlot());
+    });
+    if (last >= 0)
+      kernel->setAttr("stamps", b.getI64IntegerAttr(take(8 * (last + 1 - first), 8) - 8 * first));
     if (next > shared)
       return kernel.emitError("rings and scratch need ")
              << next << " bytes of shared memory, a block has " << int64_t(shared);

@@ -137,7 +137,7 @@ void gdnc::addBuild(CLI::App &app) {
                    "variants beside the plain kernels: l2norm (normalises q and k), or none (default: all)")
       ->delimiter(',')
       ->check(oneOf({"l2norm", "none"}));
-  command->add_flag("--profile", options->profile, "also the variants that write clock stamps (bf16)");
+  command->add_flag("--profile", options->profile, "also the variants that write clock stamps (bf16, no features)");
   command->add_option("--costs", options->costs,
                       "what the parts of a forward cost on the GPU, by which long sequences are cut: a file that "
                       "gdn-bench calibrate writes (default: an H200's)");

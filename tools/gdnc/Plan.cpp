@@ -152,8 +152,8 @@ std::vector<Variant> gdnc::planBuild(const BuildOptions &options, const std::opt
       for (const std::string &dtype : options.dtypes)
         for (const std::string &state : options.states)
           for (uint8_t features : featureSets(options.features))
-            for (bool profile : {false, true}) // fp16 has no registers left for stamps
-              if (!profile || (options.profile && dtype == "bf16"))
+            for (bool profile : {false, true}) // others have no registers left for stamps
+              if (!profile || (options.profile && dtype == "bf16" && !features))
                 variants.push_back(makeVariant(schedule, dtype, state == "v-first", features, profile));
   }
   std::sort(variants.begin(), variants.end(), [](const Variant &a, const Variant &b) { return a.key < b.key; });

@@ -3,7 +3,7 @@
 
 // The template as it is, and with rings as shallow as it stands.
 // RUN: gdn-opt %S/../../../templates/forward.mlir --tile-instantiate="values=K=128,V=128" --tile-rotate --tile-check-progress -o /dev/null
-// RUN: gdn-opt %S/../../../templates/forward.mlir --tile-instantiate="values=K=128,V=128,aux=1,kq_depth=1,v_depth=1,t_depth=1" --tile-rotate --tile-check-progress -o /dev/null
+// RUN: gdn-opt %S/../../../templates/forward.mlir --tile-instantiate="values=K=128,V=128,aux=1,kq_depth=1,v_depth=1,gates_depth=1,t_depth=1" --tile-rotate --tile-check-progress -o /dev/null
 // O is put a chunk before it is stored: nobody frees the slot when O is to be put and was never got.
 // RUN: sed '/tile.resume "O"/d; s/tile.resume "store"/&\n          tile.resume "O"/' %S/../../../templates/forward.mlir > %t.mlir
 // RUN: not gdn-opt %t.mlir --tile-instantiate="values=K=128,V=128" --tile-rotate --tile-check-progress 2>&1 | FileCheck %s
@@ -110,6 +110,22 @@ tile.kernel @balance() {
   }
   tile.role @consumer warps(4) registers(64) {
     %x = tile.get %a : !ring
+    tile.release %a : !ring
+  }
+}
+
+// -----
+// Two slots ahead of what the role takes: which one that is, its position does not say.
+!ring = !tile.ring<!tile.buf<[64, 64], bf16>>
+tile.kernel @too_far_ahead() {
+  %a = tile.ring depth(3) : !ring
+  tile.role @both warps(4) registers(64) {
+    tile.put %a as (%x) : !ring { }
+    // expected-error @+1 {{expected a role that fills a ring which it takes from to put one slot for each get, and the first behind those that it holds}}
+    tile.put %a as (%x) : !ring { }
+    %y = tile.get %a : !ring
+    tile.release %a : !ring
+    %z = tile.get %a : !ring
     tile.release %a : !ring
   }
 }

@@ -1,20 +1,23 @@
 // Fences between generic writes and what products and bulk copies read; barriers between warps around scratch.
 // RUN: gdn-opt %S/../../../templates/forward.mlir --tile-pipeline="values=K=128,V=128" | FileCheck --check-prefixes=CHECK,MEET %s
 // RUN: gdn-opt %S/../../../templates/forward.mlir --tile-pipeline="values=K=128,V=128,aux=1" | FileCheck --check-prefixes=CHECK,ALONE %s
-// CHECK: %[[KQ:.*]] = tile.ring depth(3)
+// CHECK: %[[KQ:.*]] = tile.ring depth(4)
 // CHECK: %[[T:.*]] = tile.ring depth({{.*}}zeroed} : <!tile.buf
 // Warps that work side by side are not held up between.
 // CHECK: tile.cumsum
 // CHECK: } {warp = 0 : i64}
 // CHECK-NEXT: tile.one_warp
-// Copies that take turns in a ring follow the warp that has waited for the slot. One copy has nobody to follow.
-// CHECK: } {warp = 1 : i64}
-// MEET-NEXT: tile.sync
-// CHECK-NEXT: tile.get %[[KQ]]
 // A bulk copy into a slot needs no fence.
 // CHECK-NOT: tile.fence
 // CHECK: tile.copy_in
 // CHECK-NOT: tile.fence
+// CHECK: } {warp = 1 : i64}
+// Copies that take turns in a ring follow the warp that has waited for the slot. One copy has nobody to follow.
+// CHECK: scf.for
+// MEET: tile.sync
+// MEET-NEXT: tile.get %[[KQ]]
+// ALONE-NOT: tile.sync
+// ALONE: tile.get %[[KQ]]
 // What warps read of each other: rows that others may still read, unless the warps have met since; then rows that others have written.
 // MEET-NOT: tile.sync
 // ALONE: tile.sync
