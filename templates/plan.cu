@@ -289,6 +289,7 @@ extern "C" __global__ void __launch_bounds__(readers, 1) // one block an SM: all
              long long gToken, long long gHead, int gType, const char *aLog, int aLogType, const char *dtBias,
              int dtBiasType, int options, char *workspace, int blocks, int keyDim, int valueDim, int columns,
              int flags) {
+  asm volatile("griddepcontrol.launch_dependents;"); // the forward's blocks may set themselves up, and then wait
   __shared__ Layout at;
   __shared__ Memory memory;
   const Shape shape{sequences, tokens, heads, keyDim, valueDim, columns, blocks, Word(flags)};

@@ -57,6 +57,7 @@ public:
   Values lower(FlagRaiseOp op);
   Values lower(AtomicAddOp op);
   Values lower(AtomicCasOp op);
+  Values lower(GridWaitOp) { return issue("griddepcontrol.wait;"); }
   Values lower(FenceAsyncGlobalOp) { return issue("fence.proxy.async.global;"); }
 
   // bulk copies
@@ -453,10 +454,10 @@ void lowerBody(KernelOp kernel) {
         .Case<SharedBaseOp, ThreadOp, BlockOp, BlocksOp, WarpOp, LaneOp, OpaqueOp, ClockOp, TimerOp, UndefOp,
               MaxRegistersOp, MbarrierInitOp, FenceMbarrierInitOp, MbarrierArriveOp, MbarrierExpectOp, MbarrierWaitOp,
               BarSyncOp, BarArriveOp, WarpSyncOp, FenceAsyncOp, FlagLoadOp, FlagWaitOp, FlagRaiseOp, AtomicAddOp,
-              AtomicCasOp, FenceAsyncGlobalOp, BulkLoadOp, BulkPrefetchOp, BulkStoreOp, BulkCommitOp, BulkWaitOp,
-              WgmmaFenceOp, WgmmaOp, WgmmaCommitOp, WgmmaWaitOp, MmaOp, LdmatrixOp, StmatrixOp, MovmatrixOp, ShuffleOp,
-              AnyOp, LoadSharedOp, StoreSharedOp, LoadGlobalOp, StoreGlobalOp, PackOp, UnpackOp, Ex2Op, RsqrtOp>(
-            replace);
+              AtomicCasOp, GridWaitOp, FenceAsyncGlobalOp, BulkLoadOp, BulkPrefetchOp, BulkStoreOp, BulkCommitOp,
+              BulkWaitOp, WgmmaFenceOp, WgmmaOp, WgmmaCommitOp, WgmmaWaitOp, MmaOp, LdmatrixOp, StmatrixOp, MovmatrixOp,
+              ShuffleOp, AnyOp, LoadSharedOp, StoreSharedOp, LoadGlobalOp, StoreGlobalOp, PackOp, UnpackOp, Ex2Op,
+              RsqrtOp>(replace);
   });
 }
 

@@ -269,6 +269,8 @@ void Lowering::prologue() {
     b.setInsertionPoint(first.thenBlock()->getTerminator());
     ::sm::FenceMbarrierInitOp::create(b, loc);
   }
+  if (kernel->hasAttr("item_barriers")) // the launch may overlap the one that plans the items
+    ::sm::GridWaitOp::create(b, loc);
   ::sm::BarSyncOp::create(b, loc, 0, threads);
 }
 

@@ -180,6 +180,10 @@ def AtomicCasOp : Sm_Op<"atomic.cas"> {
   let results = (outs I32:$old);
   let assemblyFormat = "$address `,` $expected `,` $desired attr-dict";
 }
+def GridWaitOp : Sm_Op<"grid_wait"> {
+  let summary = "griddepcontrol.wait: until the grid that this launch may overlap has ended; what it wrote is then seen (PTX ISA 9.7.13.13)";
+  let assemblyFormat = "attr-dict";
+}
 def FenceAsyncGlobalOp : Sm_Op<"fence.async_global"> {
   let summary = "fence.proxy.async.global: generic writes to global memory, of which this thread knows, are seen by bulk copies after it";
   let assemblyFormat = "attr-dict";

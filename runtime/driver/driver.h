@@ -17,6 +17,19 @@ struct alignas(64) CUtensorMap {
   uint64_t opaque[16];
 };
 
+struct CUlaunchAttribute {
+  int id;
+  alignas(8) int value;
+  char rest[60];
+};
+struct CUlaunchConfig {
+  unsigned grid[3], block[3], sharedBytes;
+  CUstream stream;
+  CUlaunchAttribute *attributes;
+  unsigned attributeCount;
+};
+static_assert(sizeof(CUlaunchAttribute) == 72 && sizeof(CUlaunchConfig) == 56);
+
 // Values of the driver's enumerations.
 namespace cu {
 inline constexpr CUresult success = 0, errorNoDevice = 100, errorInvalidContext = 201;
@@ -24,6 +37,7 @@ inline constexpr int attributeSmCount = 16, attributeMajor = 75, attributeMinor 
 inline constexpr int maxDynamicSharedBytes = 8;                                       // CUfunction_attribute
 inline constexpr int captureRelaxed = 2;                                              // CUstreamCaptureMode
 inline constexpr int mapFloat16 = 6, mapFloat32 = 7, mapBfloat16 = 9;                 // CUtensorMapDataType
+inline constexpr int overlapsPrevious = 6; // CUlaunchAttributeID: PROGRAMMATIC_STREAM_SERIALIZATION
 inline constexpr int interleaveNone = 0, swizzle128 = 3, promotion256 = 3, fillZeros = 0;
 } // namespace cu
 

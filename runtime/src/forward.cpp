@@ -27,16 +27,21 @@ gdn_status checkProfile(const gdn_forward_args &args, const Device &device) {
               args.profile_size);
 }
 
+// `overlaps`: it may begin before the kernel that was launched before it has ended, for which it then waits itself.
 gdn_status launchBlocks(const LoadableKernel &chosen, const Problem &problem, const Driver &driver, unsigned blocks,
-                        void *stream) {
+                        bool overlaps, void *stream) {
   const Kernel &kernel = chosen.kernel();
   ParamBuffer params;
   GDN_TRY(fillParams(chosen.plan(), problem, driver, params));
-  CUresult result = driver.cuLaunchKernel(chosen.function(), blocks, 1, 1, kernel.threads, 1, 1, kernel.sharedBytes,
-                                          static_cast<CUstream>(stream), params.pointers, nullptr);
+  constexpr int capturesOverlap = 12030; // the first driver that keeps the attribute in a graph
+  CUlaunchAttribute attribute{cu::overlapsPrevious, 1, {}};
+  CUlaunchConfig config{{blocks, 1, 1},     {kernel.threads, 1, 1},
+                        kernel.sharedBytes, static_cast<CUstream>(stream),
+                        &attribute,         overlaps && driver.version >= capturesOverlap};
+  CUresult result = driver.cuLaunchKernelEx(&config, chosen.function(), params.pointers, nullptr);
   if (result == cu::success)
     return GDN_OK;
-  return driver.check(result, ("cuLaunchKernel of '" + kernel.entry + "'").c_str());
+  return driver.check(result, ("cuLaunchKernelEx of '" + kernel.entry + "'").c_str());
 }
 
 int64_t items(const Kernel &kernel, const Shape &shape) { return shape.sequences * shape.headsV * kernel.key.split; }
@@ -60,7 +65,7 @@ gdn_status launch(const LoadableKernel &chosen, const Problem &problem, const Dr
                   void *stream) {
   const Kernel &kernel = chosen.kernel();
   int64_t blocks = problem.planned ? problem.plan.blocks : std::min<int64_t>(device.sms, items(kernel, problem.shape));
-  return launchBlocks(chosen, problem, driver, static_cast<unsigned>(blocks), stream);
+  return launchBlocks(chosen, problem, driver, static_cast<unsigned>(blocks), problem.planned, stream);
 }
 
 // A call that is taken, with what it launches; without a kernel, nothing.
@@ -108,7 +113,7 @@ gdn_status forward(gdn_bundle *bundle, const gdn_forward_args *given) {
   GDN_TRY(chooseKernels(*bundle, call));
   void *stream = call.args.stream;
   if (call.planner)
-    GDN_TRY(launchBlocks(*call.planner, call.problem, *call.driver, plannerBlocks(call.problem.plan), stream));
+    GDN_TRY(launchBlocks(*call.planner, call.problem, *call.driver, plannerBlocks(call.problem.plan), false, stream));
   return call.kernel ? launch(*call.kernel, call.problem, *call.driver, *call.device, stream) : GDN_OK;
 }
 

@@ -233,20 +233,20 @@ TEST_F(Errors, NoContext) {
 
 TEST_F(Errors, DriverCalls) {
   for (const char *call : {"cuCtxGetDevice", "cuLibraryLoadData", "cuLibraryGetKernel", "cuKernelSetAttribute",
-                           "cuKernelGetFunction", "cuTensorMapEncodeTiled", "cuLaunchKernel"}) {
+                           "cuKernelGetFunction", "cuTensorMapEncodeTiled", "cuLaunchKernelEx"}) {
     fakeCuda().failures = {{call, 1}};
     expectFailure(GDN_DRIVER_ERROR, call, args);
     EXPECT_NE(std::string(gdn_last_error_message()).find("CUDA_ERROR_INVALID_VALUE (1): invalid argument"),
               std::string::npos)
         << gdn_last_error_message();
   }
-  fakeCuda().failures = {{"cuLaunchKernel", 719}};
+  fakeCuda().failures = {{"cuLaunchKernelEx", 719}};
   expectFailure(
       GDN_DRIVER_ERROR,
-      "cuLaunchKernel of 'forward_128_128_split2': CUDA_ERROR_LAUNCH_FAILED (719): unspecified launch failure", args);
+      "cuLaunchKernelEx of 'forward_128_128_split2': CUDA_ERROR_LAUNCH_FAILED (719): unspecified launch failure", args);
   fakeCuda().failures = {{"cuTensorMapEncodeTiled", 1}};
   expectFailure(GDN_DRIVER_ERROR, "cuTensorMapEncodeTiled of 'q_in'", args);
-  fakeCuda().failures = {{"cuLaunchKernel", 12345}}; // unknown to the driver itself
+  fakeCuda().failures = {{"cuLaunchKernelEx", 12345}}; // unknown to the driver itself
   expectFailure(GDN_DRIVER_ERROR, "unknown error (12345)", args);
   fakeCuda().failures.clear();
   expectLaunch(args); // no failure sticks

@@ -12,6 +12,18 @@ struct Kernel {
   std::string entry;
 };
 
+struct LaunchAttribute {
+  int id, pad, value;
+  char rest[60];
+};
+struct LaunchConfig {
+  unsigned grid[3], block[3], shared;
+  void *stream;
+  LaunchAttribute *attributes;
+  unsigned count;
+};
+constexpr int programmaticStreamSerialization = 6;
+
 thread_local int captureMode = 0; // global
 
 // Counts the call, and says whether it is to fail.
@@ -162,14 +174,22 @@ int cuTensorMapEncodeTiled(void *map, int type, uint32_t rank, void *address, co
   return success;
 }
 
-int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                   unsigned shared, void *stream, void **params, void **extra) {
+int cuLaunchKernelEx(const LaunchConfig *config, void *function, void **params, void **extra) {
   ENTER();
   if (extra)
     return invalidValue;
   const std::string &entry = static_cast<Kernel *>(function)->entry;
   std::lock_guard lock(fakeCuda().mutex);
-  FakeLaunch launch{entry, fakeCuda().current, {gx, gy, gz}, {bx, by, bz}, shared, stream, {}};
+  const unsigned *grid = config->grid, *block = config->block;
+  FakeLaunch launch{entry,
+                    fakeCuda().current,
+                    {grid[0], grid[1], grid[2]},
+                    {block[0], block[1], block[2]},
+                    config->shared,
+                    config->stream,
+                    config->count == 1 && config->attributes->id == programmaticStreamSerialization &&
+                        config->attributes->value,
+                    {}};
   for (uint32_t size : fakeCuda().paramSizes.at(entry))
     launch.params.emplace_back(static_cast<const char *>(*params++), size);
   fakeCuda().launches.push_back(std::move(launch));

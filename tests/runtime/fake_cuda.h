@@ -26,6 +26,7 @@ struct FakeLaunch {
   std::array<unsigned, 3> grid, block;
   unsigned shared;
   void *stream;
+  bool overlaps;                   // the launch before it
   std::vector<std::string> params; // the bytes of each; a map's begin with its number among `maps`
 };
 

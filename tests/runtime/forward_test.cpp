@@ -327,7 +327,7 @@ TEST_F(Launch, CallsOfAPreparedKernel) {
     forget();
     expectLaunch(args);
     EXPECT_EQ(fakeCuda().calls, (std::map<std::string, int>{
-                                    {"cuCtxGetDevice", 1}, {"cuTensorMapEncodeTiled", 4}, {"cuLaunchKernel", 1}}));
+                                    {"cuCtxGetDevice", 1}, {"cuTensorMapEncodeTiled", 4}, {"cuLaunchKernelEx", 1}}));
   }
 }
 

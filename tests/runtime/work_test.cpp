@@ -87,6 +87,8 @@ TEST_F(Work, IsPlannedBeforeItIsRun) {
   std::vector<std::string> params = planParams();
   ASSERT_EQ(fakeCuda().launches.size(), 2u);
   const FakeLaunch &plan = fakeCuda().launches[0], &forward = fakeCuda().launches[1];
+  EXPECT_FALSE(plan.overlaps);
+  EXPECT_TRUE(forward.overlaps); // the plan, for which it waits
   EXPECT_EQ(plan.entry, "gdn_plan");
   EXPECT_EQ(plan.grid, (std::array{1u, 1u, 1u})); // no gate is read
   EXPECT_EQ(plan.block, (std::array{512u, 1u, 1u}));

@@ -248,6 +248,17 @@ EXPORT cuLaunchKernel(Entry *entry, unsigned gx, unsigned gy, unsigned gz, unsig
   return Device::get().submit(stream, [=] { return Device::get().launch(launch, *library); });
 }
 
+// Launches run one after the other, which every attribute allows.
+struct LaunchConfig {
+  unsigned grid[3], block[3], sharedBytes;
+  Stream *stream;
+};
+EXPORT cuLaunchKernelEx(const LaunchConfig *config, Entry *entry, void **params, void **extra) {
+  const unsigned *grid = config->grid, *block = config->block;
+  return cuLaunchKernel(entry, grid[0], grid[1], grid[2], block[0], block[1], block[2], config->sharedBytes,
+                        config->stream, params, extra);
+}
+
 EXPORT cuTensorMapEncodeTiled(void *map, int type, uint32_t rank, void *base, const uint64_t *dims,
                               const uint64_t *strides, const uint32_t *box, const uint32_t *steps, int interleave,
                               int swizzle, int, int fill) {
