@@ -265,9 +265,9 @@ class Runner(unittest.TestCase):
         self.run_cells("--heads", "2/8", "4/16", "--lengths", "1x64", "1x128", "--reps", "1")
         order = list(dict.fromkeys(self.systems["gdnc"].calls))
         self.assertEqual([cell[0] for cell in order], ["2/8", "2/8", "4/16", "4/16"])
-        self.assertEqual([line.split()[:3] for line in self.out.splitlines()[1:5]],
-                         [["2/8", "1x64", "warm-up"], ["2/8", "1x128", "warm-up"], ["2/8", "1x64", "quarter"],
-                          ["2/8", "1x128", "quarter"]])
+        self.assertEqual([line.split()[1:4] for line in self.out.splitlines()[1:5]],
+                         [["1x64", "quarter", "warm-up"], ["1x128", "quarter", "warm-up"], ["1x64", "quarter", "gdnc"],
+                          ["1x128", "quarter", "gdnc"]])
 
     def test_warm_up_only(self):
         self.assertEqual(self.run_cells("--heads", "2/8", "--lengths", "1x64", "--warm-up-only"), [])

@@ -10,7 +10,7 @@ constexpr Phase table[] = {
     {"chain", "state of the piece there", GDN_PROFILE_BEGIN, GDN_PROFILE_FIRST_CHUNK, false},
     {"chain", "hops and chunks", GDN_PROFILE_FIRST_CHUNK, GDN_PROFILE_LAST_CHUNK, false},
     {"chain", "state stored", GDN_PROFILE_LAST_CHUNK, GDN_PROFILE_STORED, false},
-    {"aux", "K and Q there, gates made", GDN_PROFILE_AUX_BEGIN, GDN_PROFILE_AUX_KQ, true},
+    {"aux", "K and Q there", GDN_PROFILE_AUX_BEGIN, GDN_PROFILE_AUX_KQ, true},
     {"aux", "K K^T", GDN_PROFILE_AUX_KQ, GDN_PROFILE_AUX_KK, true},
     {"aux", "diagonal blocks inverted", GDN_PROFILE_AUX_KK, GDN_PROFILE_AUX_SOLVED, true},
     {"aux", "T", GDN_PROFILE_AUX_SOLVED, GDN_PROFILE_AUX_T, true},

@@ -211,14 +211,14 @@ class Benchmark:
         finally:
             faulthandler.cancel_dump_traceback_later()
 
-    def warm_up(self, heads, lengths):
+    def warm_up(self, heads, lengths, gates):
         begin, line = time.monotonic(), []
-        case = make_case(heads, lengths, "quarter", self.options.seed, self.machine.device)
+        case = make_case(heads, lengths, gates, self.options.seed, self.machine.device)
         for name, system in self.systems.items():
             self.attempt(name, lambda: (system.forward(case)(), self.machine.synchronize()))
             line.append(f"{name} {time.monotonic() - begin:.1f}")
             begin = time.monotonic()
-        print(f"{heads:6} {lengths:8} warm-up  s  {'  '.join(line)}", flush=True)
+        print(f"{heads:6} {lengths:8} {gates:8} warm-up s  {'  '.join(line)}", flush=True)
 
     def compare(self, replays):
         ours = replays.get("gdnc")
@@ -263,9 +263,9 @@ class Benchmark:
         print(f"{len(pending)} of {len(wanted) * len(self.options.gates)} cells to be timed", flush=True)
         for heads in dict.fromkeys(cell[0] for cell, _ in pending):
             mine = [(cell, gates) for cell, gates in pending if cell[0] == heads]
-            for cell in dict.fromkeys(cell for cell, _ in mine):
+            for cell, gates in mine:
                 if self.has_time():
-                    self.warm_up(*cell)
+                    self.warm_up(*cell, gates)
                     gc.collect()
             for cell, gates in mine if not self.options.warm_up_only else []:
                 if not self.has_time():
