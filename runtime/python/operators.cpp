@@ -97,7 +97,14 @@ std::optional<Tensor> makeWorkspace(const Tensor &like, gdn_forward_args &args) 
   check(gdn_forward_workspace_size(bundle, &args, &args.workspace_size));
   if (args.workspace_size == 0)
     return std::nullopt;
-  Tensor workspace = torch::stable::new_empty(like, {static_cast<int64_t>(args.workspace_size)}, ScalarType::Byte);
+  // Not by new_empty, which takes the way through torch's dispatcher again.
+  int64_t size = static_cast<int64_t>(args.workspace_size), stride = 1;
+  int32_t device;
+  AtenTensorHandle handle;
+  TORCH_ERROR_CODE_CHECK(aoti_torch_get_device_type(like.get(), &device));
+  TORCH_ERROR_CODE_CHECK(
+      aoti_torch_empty_strided(1, &size, &stride, aoti_torch_dtype_uint8(), device, like.get_device_index(), &handle));
+  Tensor workspace(handle);
   args.workspace = workspace.data_ptr();
   return workspace;
 }

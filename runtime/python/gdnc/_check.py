@@ -73,8 +73,10 @@ def check(q, k, v, g, beta, out, initial_state, final_state, cu_seqlens, scale, 
             check_argument(name, state, (sequences, heads_v, *matrix), REAL, device, dense=2)
 
 
-def check_gradient(**tensors: torch.Tensor | None) -> None:
-    for name, x in tensors.items():
+def check_gradient(*tensors: torch.Tensor | None) -> None:
+    """Of q, k, v, g, beta, initial_state, A_log and dt_bias."""
+    for index, x in enumerate(tensors):
         if x is not None and x.requires_grad:
+            name = ("q", "k", "v", "g", "beta", "initial_state", "A_log", "dt_bias")[index]
             raise NotImplementedError(f"{name}: expected no gradient to be asked for, since there is no backward "
                                       "kernel, got requires_grad=True; call it under torch.no_grad()")

@@ -11,7 +11,7 @@ from ._launch import launch
 
 def _new_state(q: torch.Tensor, v: torch.Tensor, cu_seqlens: torch.Tensor | None, v_first: bool) -> torch.Tensor:
     matrix = (v.shape[3], q.shape[3]) if v_first else (q.shape[3], v.shape[3])
-    sequences = q.shape[0] if cu_seqlens is None else len(cu_seqlens) - 1
+    sequences = q.shape[0] if cu_seqlens is None else cu_seqlens.numel() - 1
     return v.new_empty((sequences, v.shape[2], *matrix), dtype=torch.float32)
 
 
@@ -98,7 +98,7 @@ def forward(
              double_beta * _library.BETA_DOUBLED | g_is_decay * _library.G_IS_DECAY)
     try:
         if torch.is_grad_enabled():
-            check_gradient(q=q, k=k, v=v, g=g, beta=beta, initial_state=initial_state, A_log=A_log, dt_bias=dt_bias)
+            check_gradient(q, k, v, g, beta, initial_state, A_log, dt_bias)
         if scale is None:
             scale = k.shape[3]**-0.5
         if state is None and final_state:
