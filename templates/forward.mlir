@@ -65,6 +65,7 @@ tile.template @forward {
   tile.param @io in [bf16, f16] = bf16
   tile.param @v_first in [0, 1] = 0          // layout of the states in global memory
   tile.param @l2norm in [0, 1] = 0           // normalise the rows of q and k
+  tile.param @checkpoints in [0, 1] = 0      // store the states between chunks that the caller asks for
   tile.param @profile in [0, 1] = 0          // write clock stamps
   // Accuracy: T and W limit it, by their element type.
   tile.param @tw in [bf16, f16] = "io"
@@ -293,8 +294,25 @@ tile.template @forward {
     tile.yield %y : !acch
   }
 
+  // The state behind `done` chunks of its sequence, if that is a checkpoint: every `every` chunks one, the first `skips` of
+  // which are none, and there are `count` of them, from row `first` on.
+  tile.proc @checkpoint(%S: !state, %to: !sv, %done: i32, %every: i32, %skips: i32, %first: i32, %count: i32, %vh: i32, %vg: i32) {
+    %zero = tile.value 0 : i32
+    %rest = arith.remui %done, %every : i32
+    %due = arith.cmpi eq, %rest, %zero : i32
+    %all = arith.divui %done, %every : i32
+    %number = arith.subi %all, %skips : i32
+    %some = arith.cmpi ult, %number, %count : i32
+    %stored = arith.andi %due, %some : i1
+    scf.if %stored {
+      %row = arith.addi %first, %number : i32
+      tile.store %S to %to[%row, %vh, %vg, %zero] : !state to !sv
+    }
+    tile.yield
+  }
+
   tile.kernel @main(%q_in: !qv, %k_in: !qv, %v_in: !vv, %g_in: !gv, %beta_in: !gv, %s_in: !sv, %o_out: !vv, %s_out: !sv,
-                    %A_log: !hv, %dt_bias: !hv, %slots: !slot, %m_hi: !mat, %m_lo: !mat, %flags: !flag,
+                    %h_out: !sv, %A_log: !hv, %dt_bias: !hv, %slots: !slot, %m_hi: !mat, %m_lo: !mat, %flags: !flag,
                     %clocks: !clk, %scale: f32, %options: i32, %items: !work) {
     %kq = tile.ring depth(kq_depth) : !kq
     %v = tile.ring depth(v_depth) : !v
@@ -318,7 +336,8 @@ tile.template @forward {
     // -- Everything that does not depend on the state, as far ahead as the rings are deep. A copy loads its own chunks.
     // Rows past a sequence's end arrive as zeros: g = 0 holds the last gate, beta = 0 writes nothing. No role knows about tails.
     tile.role @aux warps(chunk / 16) registers(aux_regs) copies(aux) {
-      tile.foreach (%span, %seq, %kh, %vh, %v0, %warm, %hops, %segment, %from, %ready, %to, %guard, %source, %sink) in %items : !work {
+      tile.foreach (%span, %seq, %kh, %vh, %v0, %warm, %hops, %segment, %from, %ready, %to, %guard, %source, %sink,
+                    %before, %every, %skips, %cp_first, %cp_count) in %items : !work {
         %mine = arith.cmpi eq, %from, %caller : i32
         scf.if %mine { tile.one_warp { tile.prefetch %s_in[%source, %vh] : !sv } }
         tile.if moves {                                             // matrices of hops travel as K and Q do
@@ -469,7 +488,8 @@ tile.template @forward {
       %out = tile.ring depth(out_depth) : !out
       %rows = tile.value rows : i32
       %v1 = arith.muli %half, %rows : i32
-      tile.foreach (%span, %seq, %kh, %vh, %v0, %warm, %hops, %segment, %from, %ready, %to, %guard, %source, %sink) in %items : !work {
+      tile.foreach (%span, %seq, %kh, %vh, %v0, %warm, %hops, %segment, %from, %ready, %to, %guard, %source, %sink,
+                    %before, %every, %skips, %cp_first, %cp_count) in %items : !work {
         %n = tile.chunks %span
         tile.if profile {
           tile.stamp global %clocks at 0 : !clk
@@ -598,6 +618,14 @@ tile.template @forward {
           scf.yield %Sn : !state
         }
 
+        tile.if checkpoints {                                       // what a sequence begins with; a warm-up begins with nothing
+          %done = arith.ori %before, %warm : i32
+          %starts = arith.cmpi eq, %done, %c0 : i32
+          scf.if %starts {
+            tile.call @checkpoint(%S2, %h_out, %c0, %every, %skips, %cp_first, %cp_count, %vh, %vg)
+              : (!state, !sv, i32, i32, i32, i32, i32, i32, i32) -> ()
+          }
+        }
         %S_end = scf.for %c = %warm to %n step %c1 iter_args(%S = %S2) -> (!state) : i32 {
           %here = tile.chunk %span[%c]
           tile.if profile { tile.stamp %clocks at 16 : !clk }
@@ -665,6 +693,12 @@ tile.template @forward {
             tile.release %out : !out
           }
           %Sn = tile.wait %s_ : !tile.pending<!state>
+          tile.if checkpoints {
+            %next = arith.addi %c, %c1 : i32
+            %done = arith.addi %before, %next : i32
+            tile.call @checkpoint(%Sn, %h_out, %done, %every, %skips, %cp_first, %cp_count, %vh, %vg)
+              : (!state, !sv, i32, i32, i32, i32, i32, i32, i32) -> ()
+          }
           tile.if profile { tile.stamp %clocks at 21 : !clk }
           scf.yield %Sn : !state
         }

@@ -146,6 +146,9 @@ void Lowering::declareArguments(SmallVector<NamedAttribute> &attrs) {
                        [](Operation *op) { return isa<ForeachOp>(op) && cast<ForeachOp>(op).hasPieces(); }))
         for (StringRef field : {"plan", "source_rows", "sink_rows", "wide_rows", "rows"})
           fields.push_back(param(field == "wide_rows" || field == "rows" ? word : longWord, "batch", field));
+      if (hasCheckpoints(arg))
+        for (StringRef field : {"starts", "wide_starts", "every", "checkpoints", "skips"})
+          fields.push_back(param(field == "starts" ? longWord : word, "batch", field));
     } else if (auto type = dyn_cast<ViewType>(arg.getType())) {
       if (arg.use_empty())
         continue;

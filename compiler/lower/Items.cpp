@@ -194,7 +194,7 @@ void Lowering::writeDrawn(Value plan, Value slot) {
 
   // A lane copies sixteen bytes; the one behind them writes the sequence for the rows of states.
   Value address = loop.getResult(0), any = cmp(arith::CmpIPredicate::ne, address, i64(0));
-  auto writer = scf::IfOp::create(b, loc, below(lane(), i32(slotBytes / 16)), false);
+  auto writer = scf::IfOp::create(b, loc, below(lane(), i32(itemBytes / 16 + 1)), false);
   b.setInsertionPoint(writer.thenBlock()->getTerminator());
   Value part = shl(lane(), 4), ofRows = eq(part, int64_t(offsetof(Drawn, source)));
   Value from = add(address, wide(select(ofRows, i32(0), part)));
@@ -239,6 +239,47 @@ void Lowering::lookUpRows(ValueRange w, Value slot) {
         arith::ConstantIntOp::create(b, loc, 0, 1));
 }
 
+bool Lowering::hasCheckpoints(Value items) {
+  return llvm::any_of(items.getUsers(), [](Operation *user) {
+    auto op = dyn_cast<ForeachOp>(user);
+    return op && op.hasPieces() &&
+           llvm::any_of(op.getBody().getArguments().take_back(ForeachOp::checkpointFields),
+                        [](BlockArgument arg) { return !arg.use_empty(); });
+  });
+}
+
+// Where the checkpoints of the item's sequence go, one after the other from a row on; the rest of what does not fit
+// there is not written.
+void Lowering::lookUpCheckpoints(ValueRange w, Value slot) {
+  Value starts = w[12], isWide = w[13], every = w[14], rows = wide(w[15]), skips = w[16];
+  auto one = scf::IfOp::create(b, loc, isLane0(), false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(one.thenBlock()->getTerminator());
+  auto word = [&](size_t offset) {
+    return ::sm::LoadSharedOp::create(b, loc, TypeRange{b.getI32Type()}, add(slot, int64_t(offset))).getResult(0);
+  };
+  Value sequence = word(offsetof(Item, sequence)), begin = sequenceOffset(w, sequence);
+  Value tokens = arith::MaxSIOp::create(b, loc, sub(sequenceOffset(w, add(sequence, 1)), begin), i32(0));
+  // Those of sequences as long: in front of the first token too, or only behind the last ones.
+  auto count = [&](Value tokens) -> Value {
+    Value whole = mul(every, chunk), more = select(eq(skips, 0), sub(whole, i32(1)), i32(0));
+    return arith::DivUIOp::create(b, loc, add(tokens, more), whole);
+  };
+  Value own = count(tokens), dense = mul(wide(sequence), wide(count(w[3])));
+  Value row = select(eq(starts, 0), dense, wideOrNot(starts, sequence, isWide));
+  Value inside = cmp(arith::CmpIPredicate::ult, row, rows);
+  Value left = arith::MinSIOp::create(b, loc, wide(own), sub(rows, row));
+  auto narrow = [&](Value x) -> Value { return arith::TruncIOp::create(b, loc, b.getI32Type(), x); };
+  Value before = arith::DivUIOp::create(b, loc, sub(word(offsetof(Item, begin)), begin), i32(chunk));
+  const std::pair<size_t, Value> words[] = {{offsetof(Drawn, before), before},
+                                            {offsetof(Drawn, every), every},
+                                            {offsetof(Drawn, skips), skips},
+                                            {offsetof(Drawn, row), narrow(row)},
+                                            {offsetof(Drawn, rows), select(inside, narrow(left), i32(0))}};
+  for (auto [offset, value] : words)
+    ::sm::StoreSharedOp::create(b, loc, ValueRange{value}, add(slot, int64_t(offset)), false);
+}
+
 // By all lanes of the warp that draws.
 void Lowering::drawItem(ForeachOp op, Value number) {
   // The slot was last used two items ago.
@@ -264,6 +305,8 @@ void Lowering::drawItem(ForeachOp op, Value number) {
     forgetLane();
     ::sm::WarpSyncOp::create(b, loc);
     lookUpRows(parameters(op.getItems()), itemSlot(number));
+    if (hasCheckpoints(op.getItems()))
+      lookUpCheckpoints(parameters(op.getItems()), itemSlot(number));
   } else {
     auto one = scf::IfOp::create(b, loc, isLane0(), false);
     OpBuilder::InsertionGuard guard(b);
@@ -331,7 +374,12 @@ LogicalResult Lowering::lowerForeach(ForeachOp op) {
                             inSlot(offsetof(Item, to)),
                             inSlot(offsetof(Item, guard)),
                             inSlot(offsetof(Drawn, source)),
-                            inSlot(offsetof(Drawn, sink))};
+                            inSlot(offsetof(Drawn, sink)),
+                            inSlot(offsetof(Drawn, before)),
+                            inSlot(offsetof(Drawn, every)),
+                            inSlot(offsetof(Drawn, skips)),
+                            inSlot(offsetof(Drawn, row)),
+                            inSlot(offsetof(Drawn, rows))};
   static_assert(std::size(places) == ForeachOp::pieceFields);
   for (BlockArgument arg : op.getBody().getArguments().drop_front())
     fields[arg] = places[arg.getArgNumber()];

@@ -89,6 +89,8 @@ private:
   void writeDrawn(Value plan, Value slot);
   Value ready(Value plan, Value item);
   void lookUpRows(ValueRange work, Value slot);
+  bool hasCheckpoints(Value items);
+  void lookUpCheckpoints(ValueRange work, Value slot);
   Value wideOrNot(Value array, Value index, Value isWide);
   Value sequenceOffset(ValueRange work, Value index);
   LogicalResult lowerForeach(ForeachOp op);
@@ -280,7 +282,8 @@ private:
   DenseMap<Value, BufferRef> buffers;
   DenseMap<Value, ViewRef> views;
   DenseMap<Value, SmallVector<Value>> work; // items: cu_seqlens, cu_wide, sequences, length, tokens, heads, ratio,
-                                            // plan, source_rows, sink_rows, wide_rows, rows
+                                            // plan, source_rows, sink_rows, wide_rows, rows; starts,
+                                            // wide_starts, every, checkpoints, skips
   DenseMap<Value, Value> alias;             // products that left a turn
   DenseMap<Value, Held> held;               // by ring
 };

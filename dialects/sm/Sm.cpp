@@ -38,8 +38,10 @@ static Type parameterType(StringRef kind, StringRef name, MLIRContext *context) 
   Type word = b.getI32Type(), longWord = b.getI64Type();
   Type field = llvm::StringSwitch<Type>(name)
                    .Case("cu_seqlens", longWord)
-                   .Cases({"cu_wide", "sequences", "length", "tokens", "heads", "ratio", "wide_rows", "rows"}, word)
-                   .Cases({"plan", "source_rows", "sink_rows"}, longWord)
+                   .Cases({"cu_wide", "sequences", "length", "tokens", "heads", "ratio", "wide_rows", "rows",
+                           "wide_starts", "every", "checkpoints", "skips"},
+                          word)
+                   .Cases({"plan", "source_rows", "sink_rows", "starts"}, longWord)
                    .Default(Type());
   return llvm::StringSwitch<Type>(kind)
       .Case("map", MapType::get(context))

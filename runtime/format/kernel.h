@@ -38,6 +38,13 @@ struct KernelParam {
     //               number. The latter is given where the former is
     //   wide_rows   4 bytes: 1 where these are int64, 0 where they are int32
     //   rows        4 bytes: how many rows the states then have
+    //   starts      8 bytes: device address of the row of view h_out that each sequence's checkpoints begin at; 0 for a
+    //               dense batch, whose sequences have as many
+    //   wide_starts 4 bytes: 1 where these are int64, 0 where they are int32
+    //   every       4 bytes: chunks from one checkpoint to the next
+    //   checkpoints 4 bytes: rows of h_out
+    //   skips       4 bytes: 1 if the state that a sequence begins with is none of its checkpoints, but that behind its
+    //               last token may be one; 0 if it is the other way round
     //   blocks, key_dim, value_dim, columns, plan_flags
     //               4 bytes: P, K, V, V columns of a tile and work::Flags, which the planner takes
   };
@@ -60,8 +67,8 @@ struct KernelParam {
   uint32_t size() const {
     if (kind == Kind::Map)
       return 128;
-    bool isAddress =
-        kind == Kind::Batch && (name == "cu_seqlens" || name == "plan" || name == "source_rows" || name == "sink_rows");
+    bool isAddress = kind == Kind::Batch && (name == "cu_seqlens" || name == "plan" || name == "source_rows" ||
+                                             name == "sink_rows" || name == "starts");
     return kind == Kind::Pointer || kind == Kind::Stride || isAddress ? 8 : 4;
   }
   uint32_t alignment() const { return kind == Kind::Map ? 64 : size(); }
@@ -77,8 +84,8 @@ enum InputOption : uint32_t {
 
 // What callers choose and what would cost too much to be decided at run time: bits of a kernel's features. A feature is
 // a parameter of the template, of this name.
-enum Feature : uint8_t { L2Norm = 1 };
-inline constexpr std::array<const char *, 1> featureNames = {"l2norm"};
+enum Feature : uint8_t { L2Norm = 1, Checkpoints = 2 };
+inline constexpr std::array<const char *, 2> featureNames = {"l2norm", "checkpoints"};
 
 // What selects a kernel among those of a bundle. Head counts, lengths, strides, scale and state dtype are run-time
 // values.

@@ -60,9 +60,12 @@ static_assert(sizeof(Item) == 64, "a kernel reads it in four vectors");
 struct alignas(16) Drawn {
   Item item;
   Int source, sink; // rows of the caller's states: the sequence's number, or what indices say
-  Int unused[2];
+  // Checkpoints of the sequence, of a kernel that stores them: chunks before the item, chunks from one to the next, how
+  // many of these are not asked for, the first's row, and how many follow from there.
+  Int before, every, skips, row, rows;
+  Int unused;
 };
-static_assert(sizeof(Drawn) == 80);
+static_assert(sizeof(Drawn) == 96);
 
 inline constexpr Int matrixBase = 1 << 20;
 inline constexpr Int maxHops = 32;

@@ -1,6 +1,7 @@
 // gdn_forward as an operator of torch, through torch's stable ABI: one library for every torch from 2.10 on.
 #define USE_CUDA // declares the functions that a torch without CUDA lacks; the one used here is weak
 #include <algorithm>
+#include <array>
 #include <gdn/gdn.h>
 #include <stdexcept>
 #include <torch/csrc/stable/library.h>
@@ -50,11 +51,24 @@ public:
     return {tensor.data_ptr(), strides[0], strides[1], strides[2], dtypeOf(tensor)};
   }
 
-  gdn_state state(const char *name, const std::optional<Tensor> &state, std::initializer_list<int64_t> sizes) const {
+  // [rows, heads, matrix]; -1: any number of rows.
+  gdn_state state(const char *name, const std::optional<Tensor> &state, int64_t rows,
+                  const std::array<int64_t, 3> &rest) const {
     if (!state)
       return {};
-    Strides strides = check(name, *state, sizes, 2);
+    rows = rows < 0 && state->dim() == 4 ? state->size(0) : rows;
+    Strides strides = check(name, *state, {rows, rest[0], rest[1], rest[2]}, 2);
     return {state->data_ptr(), strides[0], strides[1], dtypeOf(*state)};
+  }
+
+  // One of each sequence.
+  const void *indices(const char *name, const std::optional<Tensor> &indices, int64_t sequences, int32_t &dtype) const {
+    if (!indices)
+      return nullptr;
+    check(name, *indices, {sequences}, 1);
+    require(dtype == 0 || dtype == dtypeOf(*indices), name);
+    dtype = dtypeOf(*indices);
+    return indices->data_ptr();
   }
 
   gdn_head_values headValues(const char *name, const std::optional<Tensor> &values, int64_t heads) const {
@@ -120,15 +134,28 @@ void launchOnGpu(const Tensor &q, gdn_forward_args &args) {
   check(status);
 }
 
+// States of sequences, or pools of them: what has no tensor has no indices.
+void readStates(const Reader &read, const std::optional<Tensor> &initial, const std::optional<Tensor> &final,
+                const std::optional<Tensor> &readIndices, const std::optional<Tensor> &writeIndices, int64_t sequences,
+                const std::array<int64_t, 3> &sizes, gdn_forward_args &args) {
+  args.initial_state = read.state("initial_state", initial, readIndices ? -1 : sequences, sizes);
+  int64_t slots = readIndices && initial ? initial->size(0) : writeIndices ? -1 : sequences;
+  args.final_state = read.state("final_state", final, slots, sizes);
+  args.read_indices = read.indices("read_indices", readIndices, sequences, args.state_indices_dtype);
+  args.write_indices = read.indices("write_indices", writeIndices, sequences, args.state_indices_dtype);
+  if (readIndices || (writeIndices && final))
+    args.state_slots = slots < 0 ? final->size(0) : slots;
+}
+
 void forward(const Tensor &q, const Tensor &k, const Tensor &v, const Tensor &g, const Tensor &beta, const Tensor &o,
              std::optional<Tensor> initialState, std::optional<Tensor> finalState, std::optional<Tensor> offsets,
              double scale, bool stateVFirst, int64_t split, int64_t flags, std::optional<Tensor> aLog,
-             std::optional<Tensor> dtBias) {
+             std::optional<Tensor> dtBias, std::optional<Tensor> readIndices, std::optional<Tensor> writeIndices,
+             std::optional<Tensor> checkpoints, int64_t checkpointEvery, std::optional<Tensor> checkpointStarts) {
   Reader read(q);
   int64_t batch = q.size(0), tokens = q.size(1), heads = q.size(2), keyDim = q.size(3);
   int64_t headsV = g.size(-1), valueDim = v.size(-1), sequences = offsets ? read.offsets(*offsets) - 1 : batch;
-  std::initializer_list<int64_t> states = {sequences, headsV, stateVFirst ? valueDim : keyDim,
-                                           stateVFirst ? keyDim : valueDim};
+  const std::array<int64_t, 3> states = {headsV, stateVFirst ? valueDim : keyDim, stateVFirst ? keyDim : valueDim};
   gdn_forward_args args = {};
   args.struct_size = sizeof args;
   args.batch = batch;
@@ -144,8 +171,11 @@ void forward(const Tensor &q, const Tensor &k, const Tensor &v, const Tensor &g,
   args.o = read.tensor("o", o, {batch, tokens, headsV, valueDim});
   args.g = read.tensor("g", g, {batch, tokens, headsV});
   args.beta = read.tensor("beta", beta, {batch, tokens, headsV});
-  args.initial_state = read.state("initial_state", initialState, states);
-  args.final_state = read.state("final_state", finalState, states);
+  readStates(read, initialState, finalState, readIndices, writeIndices, sequences, states, args);
+  args.checkpoints = read.state("checkpoints", checkpoints, -1, states);
+  args.checkpoint_rows = checkpoints ? checkpoints->size(0) : 0;
+  args.checkpoint_every = checkpointEvery;
+  args.checkpoint_starts = read.indices("checkpoint_starts", checkpointStarts, sequences, args.checkpoint_starts_dtype);
   args.state_layout = stateVFirst ? GDN_V_FIRST : GDN_K_FIRST;
   if (offsets) {
     args.cu_seqlens = offsets->data_ptr();
@@ -174,7 +204,8 @@ extern "C" GDN_API void gdn_torch_use(gdn_bundle *opened, bool onEmulator) {
 STABLE_TORCH_LIBRARY(gdnc, m) {
   m.def("forward(Tensor q, Tensor k, Tensor v, Tensor g, Tensor beta, Tensor(a!) o, Tensor? initial_state, "
         "Tensor(b!)? final_state, Tensor? cu_seqlens, float scale, bool state_v_first, int split, int flags, "
-        "Tensor? A_log, Tensor? dt_bias) -> ()");
+        "Tensor? A_log, Tensor? dt_bias, Tensor? read_indices=None, Tensor? write_indices=None, "
+        "Tensor(c!)? checkpoints=None, int checkpoint_every=0, Tensor? checkpoint_starts=None) -> ()");
 }
 
 STABLE_TORCH_LIBRARY_IMPL(gdnc, CUDA, m) { m.impl("forward", TORCH_BOX(&forward)); }

@@ -105,7 +105,9 @@ gdn_kernel_info describeKernel(const BundleKernel &bundled) {
   info.elf_abi = static_cast<int32_t>(bundled.elf.abi);
   info.min_driver = static_cast<int32_t>(minimumDriver(bundled.elf.abi));
   info.image_bytes = bundled.cubin.bytes.size();
-  info.features = kernel.key.features & L2Norm ? GDN_NORMALISE_QK : 0;
+  constexpr uint32_t checkpoints = GDN_CHECKPOINTS_AFTER | GDN_CHECKPOINTS_BEFORE;
+  info.features = (kernel.key.features & L2Norm ? uint32_t(GDN_NORMALISE_QK) : 0) |
+                  (kernel.key.features & Checkpoints ? checkpoints : 0);
   return info;
 }
 

@@ -6,9 +6,10 @@ namespace {
 
 using Kind = KernelParam::Kind;
 
-constexpr std::array<const char *, 17> batchNames = {
-    "cu_seqlens", "cu_wide",   "sequences", "length", "tokens",  "heads",     "ratio",   "plan",      "source_rows",
-    "sink_rows",  "wide_rows", "rows",      "blocks", "key_dim", "value_dim", "columns", "plan_flags"};
+constexpr std::array<const char *, 22> batchNames = {
+    "cu_seqlens",  "cu_wide",   "sequences", "length",    "tokens",  "heads",       "ratio", "plan",
+    "source_rows", "sink_rows", "wide_rows", "rows",      "starts",  "wide_starts", "every", "checkpoints",
+    "skips",       "blocks",    "key_dim",   "value_dim", "columns", "plan_flags"};
 
 constexpr std::array<const char *, 2> scalarNames = {"scale", "options"};
 
@@ -22,6 +23,7 @@ int stridedAxes(ViewId id) {
   switch (id) {
   case ViewId::StateIn:
   case ViewId::StateOut:
+  case ViewId::CheckpointsOut:
     return 4;
   case ViewId::Slots:
     return 3;
@@ -54,7 +56,7 @@ bool asksFor(const Kernel &kernel, Kind kind, const std::string &name, int axis 
 // What a kernel takes for granted of a view to which it has a pointer.
 void resolvePointer(const Kernel &kernel, const KernelParam &param, ViewId id, PlanParam &out) {
   bool anyElement = id == ViewId::G || id == ViewId::Beta || id == ViewId::StateIn || id == ViewId::StateOut ||
-                    id == ViewId::ALog || id == ViewId::DtBias;
+                    id == ViewId::CheckpointsOut || id == ViewId::ALog || id == ViewId::DtBias;
   out.onlyF32 = anyElement && !asksFor(kernel, Kind::Element, param.name);
   if (id == ViewId::Clocks || id >= ViewId::Flags) // contiguous, as kernels know
     return;
@@ -153,6 +155,16 @@ uint64_t batchValue(BatchField field, const Problem &problem) {
     return problem.wideRows;
   case BatchField::Rows:
     return static_cast<uint64_t>(problem.rows);
+  case BatchField::Starts:
+    return reinterpret_cast<uint64_t>(problem.starts);
+  case BatchField::WideStarts:
+    return problem.wideStarts;
+  case BatchField::Every:
+    return static_cast<uint64_t>(problem.every);
+  case BatchField::Checkpoints:
+    return static_cast<uint64_t>(problem.checkpoints);
+  case BatchField::Skips:
+    return problem.skips;
   case BatchField::Blocks:
     return static_cast<uint64_t>(problem.plan.blocks);
   case BatchField::KeyDim:

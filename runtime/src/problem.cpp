@@ -8,10 +8,12 @@ namespace {
 
 constexpr int64_t maxRows = (int64_t(1) << 31) - (int64_t(1) << 16); // kernels number rows in int32, chunks added
 constexpr int64_t maxDim = 1 << 16;
+constexpr int chunkTokens = work::chunkTokens;
 constexpr int64_t strideBytesEnd = int64_t(1) << 40; // of a tensor map
 
+constexpr uint32_t checkpointFlags = GDN_CHECKPOINTS_AFTER | GDN_CHECKPOINTS_BEFORE;
 constexpr uint32_t knownFlags = GDN_CUT_MODES | GDN_CUT_INVARIANT | GDN_KEYS_NORMALISED | GDN_BETA_LOGITS |
-                                GDN_BETA_DOUBLED | GDN_G_IS_DECAY | GDN_NORMALISE_QK;
+                                GDN_BETA_DOUBLED | GDN_G_IS_DECAY | GDN_NORMALISE_QK | checkpointFlags;
 
 int64_t bytesOf(ElementType type) { return type == ElementType::F32 ? 4 : 2; }
 
@@ -211,6 +213,33 @@ gdn_status readStates(const gdn_forward_args &args, Problem &problem) {
   return GDN_OK;
 }
 
+gdn_status readCheckpoints(const gdn_forward_args &args, Problem &problem) {
+  const void *data = args.checkpoints.data;
+  if (!(args.flags & checkpointFlags))
+    return data ? fail(GDN_INVALID_ARGUMENT,
+                       "checkpoints: expected NULL without GDN_CHECKPOINTS_AFTER or GDN_CHECKPOINTS_BEFORE, got %p",
+                       data)
+                : GDN_OK;
+  if (args.checkpoint_every < chunkTokens || args.checkpoint_every % chunkTokens != 0)
+    return fail(GDN_INVALID_ARGUMENT, "checkpoint_every: expected a multiple of %d tokens, got %lld", chunkTokens,
+                static_cast<long long>(args.checkpoint_every));
+  GDN_TRY(checkRange("checkpoint_rows", args.checkpoint_rows, 0, INT32_MAX));
+  if (!data && args.checkpoint_rows > 0)
+    return fail(GDN_INVALID_ARGUMENT, "checkpoints.data: expected the address of %lld rows, got NULL",
+                static_cast<long long>(args.checkpoint_rows));
+  if (!args.checkpoint_starts && args.cu_seqlens)
+    return fail(GDN_INVALID_ARGUMENT, "checkpoint_starts: expected an address with cu_seqlens, got NULL");
+  problem.skips = args.flags & GDN_CHECKPOINTS_AFTER;
+  problem.every = std::min<int64_t>(args.checkpoint_every / chunkTokens, maxRows / chunkTokens);
+  problem.checkpoints = args.checkpoint_rows;
+  problem.starts = args.checkpoint_starts;
+  if (problem.starts)
+    GDN_TRY(readIndices("checkpoint_starts_dtype", args.checkpoint_starts_dtype,
+                        {{"checkpoint_starts", args.checkpoint_starts}}, problem.wideStarts));
+  return readState("checkpoints", args.checkpoints, args.checkpoint_rows, true, problem.shape,
+                   problem[ViewId::CheckpointsOut]);
+}
+
 gdn_status readOffsets(const gdn_forward_args &args, Problem &problem) {
   if (!args.cu_seqlens)
     return GDN_OK;
@@ -263,8 +292,12 @@ gdn_status readFlags(uint32_t flags, Shape &shape) {
     return fail(GDN_INVALID_ARGUMENT, "flags: expected bits of 0x%x, got 0x%x", knownFlags, flags);
   shape.mode = static_cast<Mode>(flags & GDN_CUT_MODES);
   shape.invariant = flags & GDN_CUT_INVARIANT;
-  shape.features = flags & GDN_NORMALISE_QK ? L2Norm : 0;
+  shape.features =
+      static_cast<uint8_t>((flags & GDN_NORMALISE_QK ? L2Norm : 0) | (flags & checkpointFlags ? Checkpoints : 0));
   shape.normalised = flags & GDN_KEYS_NORMALISED || (flags & GDN_NORMALISE_QK && flags & GDN_BETA_LOGITS);
+  if ((flags & checkpointFlags) == checkpointFlags)
+    return fail(GDN_INVALID_ARGUMENT,
+                "flags: expected one of GDN_CHECKPOINTS_AFTER and GDN_CHECKPOINTS_BEFORE, got both");
   if (shape.mode == Mode::Off && shape.invariant)
     return fail(GDN_INVALID_ARGUMENT, "flags: expected one of GDN_CUT_OFF and GDN_CUT_INVARIANT, got both");
   if (shape.mode == Mode::Fast && !shape.normalised)
@@ -330,6 +363,7 @@ gdn_status readTensors(const gdn_forward_args &args, Problem &problem) {
   for (const TensorRule &rule : rules)
     GDN_TRY(readTensor(rule, args, problem));
   GDN_TRY(readStates(args, problem));
+  GDN_TRY(readCheckpoints(args, problem));
   GDN_TRY(readOffsets(args, problem));
   GDN_TRY(readOptions(args, problem));
   if (!std::isfinite(args.scale))

@@ -22,20 +22,21 @@ enum class ViewId : uint8_t {
   Workspace,
   ALog,
   DtBias,
+  CheckpointsOut,
   Flags,
   Slots,
   MHigh,
   MLow
 };
-inline constexpr std::array<const char *, 16> viewNames = {
-    "q_in",   "k_in",      "v_in",  "g_in",    "beta_in", "s_in",  "o_out", "s_out",
-    "clocks", "workspace", "A_log", "dt_bias", "flags",   "slots", "m_hi",  "m_lo"};
+inline constexpr std::array<const char *, 17> viewNames = {
+    "q_in",      "k_in",  "v_in",    "g_in",  "beta_in", "s_in",  "o_out", "s_out", "clocks",
+    "workspace", "A_log", "dt_bias", "h_out", "flags",   "slots", "m_hi",  "m_lo"};
 
 struct View {
   void *data = nullptr;
-  // In elements. Of q, k, v, o, g, beta: token, head. Of states: sequence, v-head, row of V, column of K. Of clocks:
-  // SM. Of what a plan's items leave for each other: flags: slot; slots: slot, row of V, column of K; m_hi and m_lo:
-  // row, head.
+  // In elements. Of q, k, v, o, g, beta: token, head. Of states: sequence or row, v-head, row of V, column of K. Of
+  // clocks: SM. Of what a plan's items leave for each other: flags: slot; slots: slot, row of V, column of K; m_hi and
+  // m_lo: row, head.
   std::array<int64_t, 4> strides{};
   ElementType element = ElementType::F32;
 };
@@ -64,6 +65,11 @@ struct Problem {
   const void *sourceRows = nullptr, *sinkRows = nullptr;
   bool wideRows = false;
   int64_t rows = 0;
+  // Checkpoints: the first row of each sequence, null in a dense batch; chunks from one to the next; rows; whether the
+  // state that a sequence begins with is none.
+  const void *starts = nullptr;
+  bool wideStarts = false, skips = false;
+  int64_t every = 0, checkpoints = 0;
   float scale = 0;
   uint32_t options = 0; // InputOption
   // Of a kernel that can follow a plan.

@@ -75,6 +75,29 @@ gdn_state view(const Tensor &memory) {
   return {memory.pointer(), int64_t(memory.shape.outerStride), int64_t(memory.shape.headStride), int32_t(memory.type)};
 }
 
+// Where the checkpoints of each sequence begin, in the reverse order, a row between them; then the number of all rows.
+std::vector<int64_t> startsOf(const reference::Problem &p, const Storage &s) {
+  std::vector<size_t> rows = p.checkpointRows();
+  if (s.follow)
+    return {rows.begin(), rows.end()};
+  std::vector<int64_t> starts(p.sequences() + 1);
+  int64_t next = 1;
+  for (size_t i = p.sequences(); i-- > 0; next += int64_t(rows[i + 1] - rows[i]) + 1)
+    starts[i] = next;
+  starts.back() = next;
+  for (size_t i = 0; s.holes && i < p.sequences(); ++i)
+    if (i % 3)
+      starts[i] = i % 3 == 1 ? -1 : next + 1;
+  return starts;
+}
+
+Tensor::Shape checkpointShape(const reference::Problem &p, const Storage &s) {
+  Tensor::Shape shape = Tensor::contiguous(size_t(startsOf(p, s).back()), p.valueHeads, p.stateSize());
+  if (s.stateGaps)
+    shape.outerStride += 3 * gap;
+  return shape;
+}
+
 size_t integerBytes(bool some, size_t count) { return some ? 2 * guard + count * sizeof(int64_t) : 0; }
 
 template <typename Visit> void eachRow(const Tensor::Shape &shape, Visit visit) {
@@ -150,7 +173,8 @@ Call::Call(const gpu::Gpu &gpu, const gpu::Bundle &bundle, const reference::Prob
       gate(gpu, s.gates, gateShape(p, s), s.aligned), strength(gpu, s.gates, gateShape(p, s), s.aligned),
       output(gpu, p.io, outputShape(p, s), s.aligned),
       offsets(gpu, integerBytes(s.offsets != Storage::Offsets::Dense, p.sequences() + 1)),
-      readIndices(gpu, integerBytes(s.reads, p.sequences())), writeIndices(gpu, integerBytes(s.writes, p.sequences())) {
+      readIndices(gpu, integerBytes(s.reads, p.sequences())), writeIndices(gpu, integerBytes(s.writes, p.sequences())),
+      starts(gpu, integerBytes(p.every && (!s.follow || s.offsets != Storage::Offsets::Dense), p.sequences() + 1)) {
   if (!p.aLog.empty())
     rate.emplace(gpu, s.gates, Tensor::contiguous(1, p.valueHeads, 1), s.aligned);
   if (!p.dtBias.empty())
@@ -159,6 +183,8 @@ Call::Call(const gpu::Gpu &gpu, const gpu::Bundle &bundle, const reference::Prob
     initial.emplace(gpu, s.initialState, stateShape(p, s, s.reads), s.aligned);
   if (s.wantsState && !s.inPlace)
     final.emplace(gpu, s.finalState, stateShape(p, s, s.reads || s.writes), s.aligned);
+  if (p.every)
+    between.emplace(gpu, s.checkpoints, checkpointShape(p, s), s.aligned);
   upload(p);
   fillArguments(p);
 }
@@ -180,7 +206,22 @@ void Call::upload(const reference::Problem &p) {
   if (bias)
     bias->upload(p.dtBias, 1);
   uploadStates(p);
+  placeCheckpoints(p);
   uploadIntegers(offsets, p.offsets);
+}
+
+void Call::placeCheckpoints(const reference::Problem &p) {
+  if (!between)
+    return;
+  std::vector<int64_t> first = startsOf(p, storage);
+  std::vector<size_t> all = p.checkpointRows();
+  args.checkpoint_rows = first.back() - storage.cramped;
+  rows.clear(), placed.clear();
+  for (size_t i = 0; i < p.sequences(); ++i)
+    for (size_t row = all[i]; first[i] >= 0 && row < all[i + 1]; ++row)
+      if (size_t at = size_t(first[i]) + row - all[i]; at < size_t(args.checkpoint_rows))
+        rows.push_back(row), placed.push_back(at);
+  uploadIntegers(starts, first);
 }
 
 void Call::uploadStates(const reference::Problem &p) {
@@ -251,6 +292,13 @@ void Call::fillArguments(const reference::Problem &p) {
     args.write_indices = storage.writes ? writeIndices.pointer(guard) : nullptr;
   }
   args.cu_seqlens = dense ? nullptr : offsets.pointer(guard);
+  if (between) {
+    args.flags |= uint32_t(p.before ? GDN_CHECKPOINTS_BEFORE : GDN_CHECKPOINTS_AFTER);
+    args.checkpoints = view(*between);
+    args.checkpoint_every = p.every;
+    args.checkpoint_starts = starts.size() ? starts.pointer(guard) : nullptr;
+    args.checkpoint_starts_dtype = args.cu_seqlens_dtype;
+  }
   args.scale = p.scale;
   for (auto [set, flag] : {std::pair(p.betaLogits, GDN_BETA_LOGITS),
                            {p.betaDoubled, GDN_BETA_DOUBLED},
@@ -272,8 +320,9 @@ void Call::fillArguments(const reference::Problem &p) {
 
 void Call::poison() {
   output.poison();
-  if (final)
-    final->poison();
+  for (std::optional<Tensor> *written : {&final, &between})
+    if (*written)
+      (*written)->poison();
   if (storage.inPlace)
     initial->upload(initialValues, initial->shape.outer);
 }
@@ -288,16 +337,23 @@ void Call::setProfile(const gpu::Memory *stamps) {
 Outcome Call::collect() const {
   gpu.synchronize();
   Outcome outcome;
-  std::vector<size_t> rows(output.shape.outer);
-  std::iota(rows.begin(), rows.end(), size_t(0));
-  outcome.output = output.download(rows, outcome.untouched, outcome.bytes);
+  std::vector<size_t> tokens(output.shape.outer);
+  std::iota(tokens.begin(), tokens.end(), size_t(0));
+  outcome.output = output.download(tokens, outcome.untouched, outcome.bytes);
   if (const Tensor *state = final ? &*final : storage.inPlace ? &*initial : nullptr) {
     outcome.sequences = sequences;
-    outcome.state = state->download(written, outcome.untouched, outcome.bytes);
-    if (storage.valueFirst)
-      outcome.state = transposed(outcome.state, valueDim, keyDim);
+    outcome.state = states(*state, written, outcome);
+  }
+  if (between) {
+    outcome.rows = rows;
+    outcome.checkpoints = states(*between, placed, outcome);
   }
   return outcome;
+}
+
+std::vector<float> Call::states(const Tensor &tensor, const std::vector<size_t> &rows, Outcome &outcome) const {
+  std::vector<float> values = tensor.download(rows, outcome.untouched, outcome.bytes);
+  return storage.valueFirst ? transposed(values, valueDim, keyDim) : values;
 }
 
 std::vector<float> Call::transposed(const std::vector<float> &matrices, size_t rows, size_t columns) const {

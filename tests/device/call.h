@@ -18,8 +18,11 @@ struct Storage {
   bool stateGaps = false;  // sequences and heads of the states lie apart
   bool reads = false;      // states lie in pools, which are read by indices of the width of `offsets`,
   bool writes = false;     // or written, in slots of others
-  bool holes = false;      // some indices are outside the pools
-  bool aligned = false;    // addresses as an allocator gives them; else multiples of 16 bytes and of nothing more
+  bool holes = false;      // some indices are outside the pools, some first rows of checkpoints are no rows
+  ElementType checkpoints = ElementType::F32;
+  bool follow = false;  // the checkpoints of sequences follow each other; else they lie at rows of their own
+  bool cramped = false; // there is a row too few
+  bool aligned = false; // addresses as an allocator gives them; else multiples of 16 bytes and of nothing more
   uint32_t split = 0;
   uint32_t cuts = GDN_CUT_AUTO; // bits of gdn_forward_args::flags
 };
@@ -66,6 +69,8 @@ private:
 struct Outcome {
   std::vector<float> output, state; // as in reference::Result, but only states that were to be written
   std::vector<size_t> sequences;    // whose they are
+  std::vector<float> checkpoints;   // as in reference::Result, those that were to be written
+  std::vector<size_t> rows;         // their numbers there
   std::vector<std::byte> bytes;     // all memory that the call may write, for bitwise comparison
   bool untouched = true;            // nothing beside the outputs was written
 };
@@ -94,6 +99,8 @@ public:
 private:
   void uploadIntegers(gpu::Memory &memory, const std::vector<int64_t> &values);
   void uploadStates(const reference::Problem &problem);
+  void placeCheckpoints(const reference::Problem &problem);
+  std::vector<float> states(const Tensor &tensor, const std::vector<size_t> &rows, Outcome &outcome) const;
   void fillArguments(const reference::Problem &problem);
   std::vector<float> transposed(const std::vector<float> &matrices, size_t rows, size_t columns) const;
 
@@ -106,7 +113,9 @@ private:
   std::optional<Tensor> initial, final;
   std::vector<float> initialValues;       // in memory order
   std::vector<size_t> sequences, written; // whose final state is written, and the row where
-  gpu::Memory offsets, readIndices, writeIndices;
+  std::vector<size_t> rows, placed;       // the same of checkpoints
+  std::optional<Tensor> between;          // checkpoints
+  gpu::Memory offsets, readIndices, writeIndices, starts;
   std::optional<gpu::Memory> workspace;
   gdn_forward_args args = {};
 };

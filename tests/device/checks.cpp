@@ -58,11 +58,11 @@ Problem problemOf(const Member &member, const reference::Recipe &recipe, uint64_
 }
 Problem problemOf(const Member &member, uint64_t seed) { return problemOf(member, member.recipe, seed); }
 
-// The states that came back, of all.
-std::vector<double> returned(const std::vector<double> &states, const Problem &p, const Outcome &got) {
+// Of rows of states, those with these numbers.
+std::vector<double> pick(const std::vector<double> &states, const Problem &p, const std::vector<size_t> &rows) {
   std::vector<double> some;
   size_t size = p.valueHeads * p.stateSize();
-  for (size_t n : got.sequences)
+  for (size_t n : rows)
     some.insert(some.end(), &states[n * size], &states[n * size] + size);
   return some;
 }
@@ -87,11 +87,19 @@ void judgeNumbers(const Session &session, const Member &member, const Problem &p
   verdict.require(output.within(verdict.outputBound), "O differs");
   verdict.require(output.faults().empty(), ("O: " + output.faults()).c_str());
   if (member.storage.wantsState) {
-    reference::Error state = reference::compare(returned(want.state, p, got), got.state, p.valueHeads, p.stateSize());
+    reference::Error state =
+        reference::compare(pick(want.state, p, got.sequences), got.state, p.valueHeads, p.stateSize());
     keepWorst(verdict.state, state);
     verdict.require(state.within(verdict.stateBound), "S differs");
     verdict.require(state.faults().empty(), ("S: " + state.faults()).c_str());
     verdict.require(keepsStates(member, p, got), "an empty sequence changed its state");
+  }
+  if (p.every) {
+    reference::Error error =
+        reference::compare(pick(want.checkpoints, p, got.rows), got.checkpoints, p.valueHeads, p.stateSize());
+    double bound = std::max(benignBound(p.io), benignBound(member.storage.checkpoints));
+    verdict.require(error.within(reference::Bound::of(bound, p.stateSize())), "checkpoints differ");
+    verdict.require(error.faults().empty(), ("checkpoints: " + error.faults()).c_str());
   }
   verdict.require(got.untouched, "wrote beside its outputs");
 }
@@ -199,7 +207,10 @@ Verdict cuts(const Session &session, const Member &member, uint64_t seed) {
   };
   std::tie(verdict.output, verdict.outputBound) = compare(want.output, got.output, uncut.output, problem.valueDim, "O");
   std::tie(verdict.state, verdict.stateBound) =
-      compare(returned(want.state, problem, got), got.state, uncut.state, problem.stateSize(), "S");
+      compare(pick(want.state, problem, got.sequences), got.state, uncut.state, problem.stateSize(), "S");
+  if (problem.every)
+    compare(pick(want.checkpoints, problem, got.rows), got.checkpoints, uncut.checkpoints, problem.stateSize(),
+            "a checkpoint");
   verdict.require(got.untouched, "wrote beside its outputs");
   return verdict;
 }

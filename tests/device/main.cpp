@@ -45,10 +45,11 @@ std::vector<Config> configs(const gpu::Bundle &bundle, int capability) {
     };
     auto at = std::find_if(found.begin(), found.end(), same);
     if (at == found.end())
-      at = found.insert(at, Config{uint32_t(info.key_dim), uint32_t(info.value_dim), io, io, {}, {}, false});
+      at = found.insert(at, Config{uint32_t(info.key_dim), uint32_t(info.value_dim), io, io, {}, {}});
     if (schedule.find(" tw=") != std::string::npos)
       at->chain = schedule.find(" tw=f16 ") != std::string::npos ? ElementType::F16 : ElementType::BF16;
     at->normalises |= (info.features & GDN_NORMALISE_QK) != 0;
+    at->checkpoints |= (info.features & GDN_CHECKPOINTS_AFTER) != 0;
     bool valueFirst = info.state_layout == GDN_V_FIRST;
     if (std::find(at->layouts.begin(), at->layouts.end(), valueFirst) == at->layouts.end())
       at->layouts.push_back(valueFirst);
@@ -159,10 +160,10 @@ int main(int count, char **arguments) {
   app.add_option("--bundle", options.bundle, "the bundle (.gdnb) to test")->required();
   app.add_option(
          "--kind", options.kinds,
-         "only these kinds: lengths, packed, dense, heads, gates, beta, keys, values, state, pools, invariance, "
-         "fusions, norms, cuts, sizes")
+         "only these kinds: lengths, packed, dense, heads, gates, beta, keys, values, state, pools, checkpoints, "
+         "invariance, fusions, norms, cuts, sizes")
       ->check(CLI::IsMember({"lengths", "packed", "dense", "heads", "gates", "beta", "keys", "values", "state", "pools",
-                             "invariance", "fusions", "norms", "cuts", "sizes"}));
+                             "checkpoints", "invariance", "fusions", "norms", "cuts", "sizes"}));
   app.add_option("--cut", options.cut, "cut all members' work in this way (default: as each member says)")
       ->check(CLI::IsMember({"off", "exact", "auto", "invariant"}));
   app.add_option("--member", options.member, "only members whose name contains this");

@@ -233,6 +233,50 @@ void pools(List &list) {
   }
 }
 
+// States between chunks.
+void checkpoints(List &list) {
+  if (!list.config.checkpoints)
+    return;
+  const Lengths some = {65, 0, 192, 7};
+  auto add = [&](std::string name, int64_t every, bool before, Lengths lengths) -> Member & {
+    Member &member = list.add("checkpoints", (before ? "before" : "after") + std::move(name), std::move(lengths), 1, 3);
+    member.recipe.every = every, member.recipe.before = before;
+    member.storage.stateGaps = list.members.size() % 2;
+    return member;
+  };
+  for (bool before : {false, true}) {
+    for (int64_t every : {64, 128, 192})
+      add(" " + std::to_string(every), every, before, some);
+    for (bool valueFirst : list.config.layouts)
+      for (ElementType type : {ElementType::F32, ElementType::BF16, ElementType::F16}) {
+        std::string name = std::string(", ") + reference::name(type) + (valueFirst ? ", V first" : ", K first");
+        Storage &storage = add(name, 64, before, {130, 64}).storage;
+        storage.checkpoints = type, storage.valueFirst = valueFirst;
+      }
+    add(", some outside", 64, before, some).storage.holes = true;
+    add(", a row too few", 64, before, {130, 65, 1}).storage.cramped = true;
+    add(", one after the other", 64, before, some).storage.follow = true;
+    Storage &dense = add(", dense", 128, before, {200, 200}).storage;
+    dense.offsets = Offsets::Dense, dense.follow = true;
+    Storage &pool = add(", states in a pool", 64, before, some).storage;
+    pool.reads = pool.inPlace = pool.holes = true;
+    Member &alone = add(", no states", 64, before, some);
+    alone.recipe.hasState = alone.storage.wantsState = false;
+    add(", every split", 64, before, {130, 1, 0, 64}).check = Check::Splits;
+    if (list.config.normalises)
+      add(", normalised", 64, before, some).recipe.normalise = true;
+    for (bool exact : {true, false})
+      for (Check check : {Check::Cuts, Check::Repeat}) {
+        std::string name = std::string(exact ? ", exact" : ", auto") + (check == Check::Repeat ? ", run to run" : "");
+        Member &member = add(name, check == Check::Cuts ? 64 : 128, before, {1500});
+        member.recipe.valueHeads = 1;
+        member.recipe.gates = Gates::Constant, member.recipe.gate = exact ? 0 : -0.3f;
+        member.storage.cuts = exact ? GDN_CUT_EXACT : GDN_CUT_AUTO | GDN_KEYS_NORMALISED;
+        member.check = check;
+      }
+  }
+}
+
 void invariance(List &list) {
   list.add("invariance", "run to run", {130, 1, 0, 65}, 2, 4).check = Check::Repeat;
   list.add("invariance", "run to run, large", {3000, 1, 0, 65, 64, 500}, 16, 64).check = Check::Repeat;
@@ -422,8 +466,8 @@ int64_t Member::chunks() const {
 
 std::vector<Member> members(const Config &config) {
   List list(config);
-  for (auto *kind :
-       {lengths, packed, dense, heads, gates, betas, keys, values, states, pools, invariance, fusions, norms, cuts})
+  for (auto *kind : {lengths, packed, dense, heads, gates, betas, keys, values, states, pools, checkpoints, invariance,
+                     fusions, norms, cuts})
     kind(list);
   bool kFirst = false;
   for (bool valueFirst : config.layouts)

@@ -12,7 +12,8 @@ struct Config {
   ElementType chain = ElementType::BF16; // of T and W in the kernel
   std::vector<bool> layouts;             // valueFirst of each layout served
   std::vector<uint32_t> splits;
-  bool normalises = false; // there are kernels that normalise q and k
+  bool normalises = false;  // there are kernels that normalise q and k
+  bool checkpoints = false; // that store checkpoints
 };
 
 enum class Check {

@@ -41,8 +41,9 @@ def inputs(case):
     return case.q, case.k, case.v, case.g, case.beta
 
 
-def recurrence(q, k, v, g, beta, h0=None, cu_seqlens=None, scale=None):
-    """o [B, T, HV, V] and the final state [N, HV, K, V], token by token, float64 on the CPU."""
+def recurrence(q, k, v, g, beta, h0=None, cu_seqlens=None, scale=None, between=None):
+    """o [B, T, HV, V] and the final state [N, HV, K, V], token by token, float64 on the CPU. A list `between` receives
+    a list of each sequence: its states before token 0, 64, 128 ... and behind the last."""
     q, k, v, g, beta = (x.detach().cpu().double() for x in (q, k, v, g, beta))
     (batch, tokens), ratio = q.shape[:2], v.shape[2] // q.shape[2]
     q, k = (x.repeat_interleave(ratio, 2).flatten(0, 1) for x in (q, k))
@@ -52,12 +53,18 @@ def recurrence(q, k, v, g, beta, h0=None, cu_seqlens=None, scale=None):
     o, states = torch.zeros_like(v), []
     for n, (begin, end) in enumerate(zip(cuts, cuts[1:])):
         state = v.new_zeros(v.shape[1], q.shape[-1], v.shape[-1]) if h0 is None else h0[n].detach().cpu().double()
+        if between is not None:
+            between.append([])
         for t in range(begin, end):
+            if between is not None and (t - begin) % 64 == 0:
+                between[-1].append(state)
             state = g[t].exp()[:, None, None] * state
             u = beta[t][:, None] * (v[t] - torch.einsum("hkv,hk->hv", state, k[t]))
             state = state + k[t][:, :, None] * u[:, None, :]
             o[t] = scale * torch.einsum("hkv,hk->hv", state, q[t])
         states.append(state)
+        if between is not None:
+            between[-1].append(state)
     return o.view(batch, tokens, *v.shape[1:]), torch.stack(states) if states else None
 
 

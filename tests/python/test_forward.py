@@ -93,6 +93,79 @@ class Forward(unittest.TestCase):
         pool[1:3, 2:4] = float("nan")
         self.assertTrue(pool.isnan().all())  # nothing else was written
 
+    def test_pools(self):
+        """Read and written by indices: some outside, one empty, the others untouched."""
+        for dtype in torch.int32, torch.int64:
+            for v_first in False, True:
+                with self.subTest(dtype=dtype, v_first=v_first):
+                    case = make((30, 0, 70, 5))
+                    pool = poisoned((9, 2, 128, 128))
+                    pool[[7, 2, 4]] = case.h0[[0, 1, 3]].mT if v_first else case.h0[[0, 1, 3]]
+                    before, final = pool.clone(), poisoned((9, 3, 128, 128))
+                    reads = torch.tensor([7, 2, -1, 4], dtype=dtype, device=DEVICE)
+                    writes = torch.tensor([8, 3, 0, 9], dtype=dtype, device=DEVICE)
+                    case.h0[2] = 0
+                    wanted, wanted_final = recurrence(*inputs(case), case.h0, case.cu_seqlens)
+                    o, returned = gdnc.forward(
+                        *inputs(case), initial_state=pool, final_state=final[:, 1:], state_v_first=v_first,
+                        cu_seqlens=case.cu_seqlens, read_indices=reads, write_indices=writes)
+                    self.assertLess(error(o, wanted), 5e-3)
+                    got = final[[8, 0], 1:]
+                    self.assertLess(error(got.mT if v_first else got, wanted_final[[0, 2]]), 5e-3)
+                    self.assertEqual(returned.data_ptr(), final[:, 1:].data_ptr())
+                    final[[8, 0], 1:] = float("nan")
+                    self.assertTrue(final.isnan().all())
+                    self.assertTrue(torch.equal(pool.nan_to_num(5), before.nan_to_num(5)))
+
+    def test_pool_in_place(self):
+        case = make((30, 0, 40))
+        pool = poisoned((5, 2, 128, 128))
+        slots = torch.tensor([4, 1, 2], device=DEVICE)
+        pool[slots] = case.h0
+        _, wanted = recurrence(*inputs(case), case.h0, case.cu_seqlens)
+        gdnc.forward(*inputs(case), initial_state=pool, final_state=pool, cu_seqlens=case.cu_seqlens,
+                     read_indices=slots)
+        self.assertLess(error(pool[slots], wanted), 5e-3)
+        self.assertTrue(torch.equal(pool[1], case.h0[1]) and pool[[0, 3]].isnan().all())
+
+    def test_written_pool_alone(self):
+        case = make((30, 40))
+        pool, slots = poisoned((5, 2, 128, 128)), torch.tensor([3, 0], device=DEVICE)
+        _, wanted = recurrence(*inputs(case), case.h0, case.cu_seqlens)
+        gdnc.forward(*inputs(case), initial_state=case.h0, final_state=pool, cu_seqlens=case.cu_seqlens,
+                     write_indices=slots)
+        self.assertLess(error(pool[slots], wanted), 5e-3)
+        self.assertTrue(pool[[1, 2, 4]].isnan().all())
+
+    def test_checkpoints(self):
+        case, between = make((130, 0, 64, 200)), []
+        recurrence(*inputs(case), case.h0, case.cu_seqlens, between=between)
+        starts = torch.tensor([1, 0, 4, 6], device=DEVICE)
+        wanted = {False: {1: between[0][1], 2: between[0][2], 4: between[2][1], 6: between[3][1], 7: between[3][2],
+                          8: between[3][3]},
+                  True: {1: between[0][0], 2: between[0][2], 4: between[2][0], 6: between[3][0], 7: between[3][2]}}
+        for before, every in (False, 64), (True, 128):
+            for dtype in torch.float32, torch.bfloat16:
+                for v_first in False, True:
+                    with self.subTest(before=before, dtype=dtype, v_first=v_first):
+                        rows = poisoned((10, 3, 128, 128), dtype)
+                        gdnc.forward(
+                            *inputs(case), initial_state=case.h0.mT.contiguous() if v_first else case.h0,
+                            state_v_first=v_first, cu_seqlens=case.cu_seqlens, checkpoints=rows[:, 1:],
+                            checkpoint_every=every, checkpoint_starts=starts, checkpoints_before=before)
+                        for row, state in wanted[before].items():
+                            got = rows[row, 1:]
+                            self.assertLess(error(got.mT if v_first else got, state), 5e-3)
+                            rows[row, 1:] = float("nan")
+                        self.assertTrue(rows.isnan().all())
+
+    def test_checkpoints_of_a_dense_batch(self):
+        case, between = make((130,), batch=2), []
+        recurrence(*inputs(case), case.h0, between=between)
+        rows = poisoned((4, 2, 128, 128))
+        gdnc.forward(*inputs(case), initial_state=case.h0, checkpoints=rows, checkpoint_every=64)
+        self.assertLess(error(rows, torch.stack([state for states in between for state in states[1:3]])), 5e-3)
+
     def test_strided_views(self):
         case = make((70,), (1, 2))
         tokens = case.q.shape[1]

@@ -107,6 +107,23 @@ class FlashQla(unittest.TestCase):
         self.check_chunks(case, case.cu_seqlens.tolist(), g_cumsum, inverse)
         self.assertTrue((g_cumsum[:, -tail:] == 0).all() and (inverse[:, -tail:] == 0).all())
 
+    def test_states_between(self):
+        case, between = make((30, 0, 130, 64, 40), (2, 4)), []
+        recurrence(*inputs(case), case.h0, case.cu_seqlens, between=between)
+        wanted = torch.stack([state for states in between for state in states[:-1]])
+        for v_first in False, True:
+            h = flash_qla.chunk_gated_delta_rule_fwd(
+                *inputs(case), initial_state=case.h0.mT.contiguous() if v_first else case.h0,
+                cu_seqlens=case.cu_seqlens, output_h=True, state_v_first=v_first)[3]
+            self.assertEqual((h.dtype, h.shape), (torch.bfloat16, (1, 264 // 64 + 5, 4, 128, 128)))
+            self.assertLess(error((h.mT if v_first else h)[0, :len(wanted)], wanted), BOUND)
+        case, between = make((100,), batch=2), []
+        recurrence(*inputs(case), between=between)
+        h = flash_qla.chunk_gated_delta_rule_fwd(*inputs(case), output_h=True)[3]
+        self.assertEqual(h.shape, (2, 2, 2, 128, 128))
+        self.assertTrue((h[:, 0] == 0).all())
+        self.assertLess(error(h, torch.stack([torch.stack(states[:-1]) for states in between])), BOUND)
+
     def test_forward_dense(self):
         case = make((100,), batch=2)
         g_cumsum, inverse, _, _, final, _ = flash_qla.chunk_gated_delta_rule_fwd(*inputs(case),
@@ -158,6 +175,34 @@ class FlashInfer(unittest.TestCase):
             output=out, output_state=state, gate_domain="log", use_cp=False, backend="flashinfer", max_seqlen=40)
         self.assertEqual((o.data_ptr(), final.data_ptr()), (out.data_ptr(), state.data_ptr()))
         self.check(out, state, self.case.h0, q, k, v, g, beta)
+
+    def test_pools(self):
+        q, k, v, g, beta = self.packed
+        reads, writes = (torch.tensor(x, device=DEVICE, dtype=torch.int32) for x in ([3, -1], [0, 2]))
+        pool = poisoned((4, 2, 128, 128))
+        pool[3] = self.state[0]
+        self.case.h0[1] = 0
+        o, final = flashinfer.chunk_gated_delta_rule(
+            q, k, v, g, beta, None, pool, True, self.case.cu_seqlens, output_state=pool, gate_domain="log",
+            state_indices=reads, output_state_indices=writes)
+        self.assertEqual(final.data_ptr(), pool.data_ptr())
+        self.check(o, pool[[0, 2]], self.case.h0, q, k, v, g, beta)
+        self.assertTrue(torch.equal(pool[3], self.state[0]) and pool[1].isnan().all())
+        pool = poisoned((4, 2, 128, 128))  # as in place, from zeros
+        o, _ = flashinfer.chunk_gated_delta_rule(q, k, v, g, beta, None, None, True, self.case.cu_seqlens,
+                                                 output_state=pool, gate_domain="log", state_indices=writes)
+        self.check(o, pool[[0, 2]], None, q, k, v, g, beta)
+
+    def test_checkpoints(self):
+        case, between = make((130, 30, 70)), []
+        q, k, v, g, beta = (x[0] for x in inputs(case))
+        recurrence(*inputs(case), case.h0, case.cu_seqlens, between=between)
+        rows, starts = poisoned((3, 2, 128, 128)), torch.tensor([0, 2, 2, 3], device=DEVICE)
+        o = flashinfer.chunk_gated_delta_rule(
+            q, k, v, g, beta, initial_state=case.h0.mT.contiguous(), cu_seqlens=case.cu_seqlens, gate_domain="log",
+            state_checkpoints=rows, checkpoint_cu_starts=starts, checkpoint_every_n_tokens=64)
+        self.assertEqual(o.shape, v.shape)
+        self.assertLess(error(rows.mT, torch.stack([between[0][1], between[0][2], between[2][1]])), BOUND)
 
     def test_more_heads_of_q(self):
         q, k, v, g, beta = self.packed

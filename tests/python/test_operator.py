@@ -20,8 +20,9 @@ class Operator(unittest.TestCase):
         """Even where no Python stands before it."""
         case = make((30, 40))
         per_head = torch.zeros(2, device=DEVICE)
+        slots, rows = torch.tensor([1, 0], device=DEVICE), torch.empty_like(case.h0)
         fit = [*inputs(case), torch.empty_like(case.v), case.h0, torch.empty_like(case.h0), case.cu_seqlens, 0.1, False,
-               0, 0, per_head, per_head]
+               0, _library.CHECKPOINTS_AFTER, per_head, per_head, slots, slots, rows, 64, slots]
         for position, x in enumerate(fit):
             if not isinstance(x, torch.Tensor):
                 continue
@@ -34,9 +35,13 @@ class Operator(unittest.TestCase):
         case = make((30, 40))
         o, final = torch.empty_like(case.v), torch.empty_like(case.h0)
         per_head = torch.zeros(2, device=DEVICE)
-        for states, values in ((case.h0, final, case.cu_seqlens), (per_head, per_head)), ((None,) * 3, (None,) * 2):
+        slots, rows = torch.tensor([1, 0], device=DEVICE), torch.empty_like(case.h0)
+        for states, flags, values in (
+                ((case.h0, final, case.cu_seqlens), _library.CHECKPOINTS_BEFORE,
+                 (per_head, per_head, slots, slots, rows, 64, slots)),
+                ((None,) * 3, _library.NORMALISE_QK, (None,) * 5 + (0, None))):
             torch.library.opcheck(torch.ops.gdnc.forward.default,
-                                  (*inputs(case), o, *states, 0.1, False, 0, _library.NORMALISE_QK, *values))
+                                  (*inputs(case), o, *states, 0.1, False, 0, flags, *values))
 
     def test_compiled(self):
         """Whole graphs, with what stands around a call compiled as well, and a state that is written in place."""

@@ -92,6 +92,54 @@ class Refusals(unittest.TestCase):
         self.refuse(TypeError, "^dt_bias: expected .*float16, got torch.int64$", A_log=per_head,
                     dt_bias=per_head.long())
 
+    def test_pools(self):
+        pool, slots = torch.zeros(5, 2, 128, 128, device=DEVICE), torch.tensor([3, 1], device=DEVICE)
+        fit = {"initial_state": pool, "final_state": pool, "read_indices": slots, "write_indices": slots}
+        for name in "read_indices", "write_indices":
+            self.refuse(TypeError, rf"^{name}: expected a tensor, got list$", **fit | {name: [0, 1]})
+            self.refuse(TypeError, rf"^{name}: expected torch.int32 or torch.int64, got torch.float32$",
+                        **fit | {"write_indices": None} | {name: slots.float()} if name == "read_indices" else
+                        fit | {"read_indices": None, name: slots.float()})
+            self.refuse(ValueError, rf"^{name}: expected shape \[2\], got \[3\]$",
+                        **fit | {name: torch.tensor([0, 1, 2], device=DEVICE)})
+            self.refuse(ValueError, rf"^{name}: expected a tensor on {DEVICE}.* like q, got one on meta$",
+                        **fit | {name: slots.to("meta")})
+            self.refuse(ValueError, rf"^{name}: expected stride 1 in dimension 0, got 2$",
+                        **fit | {name: slots.repeat_interleave(2)[::2]})
+        self.refuse(TypeError, r"^write_indices: expected torch.int64, got torch.int32$",
+                    **fit | {"write_indices": slots.int()})
+        self.refuse(ValueError, r"^read_indices: expected None without a tensor initial_state, got a tensor$",
+                    **fit | {"initial_state": None})
+        self.refuse(ValueError, r"^write_indices: expected None without a tensor final_state, got a tensor$",
+                    **fit | {"final_state": None})
+        self.refuse(ValueError, r"^final_state: expected a tensor or False with read_indices, got True$",
+                    **fit | {"final_state": True})
+        self.refuse(ValueError, r"^final_state: expected shape \[5, 2, 128, 128\], got \[4, 2, 128, 128\]$",
+                    **fit | {"final_state": pool[:4].clone()})
+        self.refuse(ValueError, r"^initial_state: expected shape \[5, 2, 128, 128\], got \[5, 3, 128, 128\]$",
+                    **fit | {"initial_state": torch.zeros(5, 3, 128, 128, device=DEVICE)})
+        self.refuse(RuntimeError, r"^final_state.sequence_stride: expected at least 32768 elements, .*, got 16384$",
+                    **fit | {"final_state": torch.zeros(6 * 16384, device=DEVICE).as_strided(
+                        (5, 2, 128, 128), (16384, 16384, 128, 1))})
+
+    def test_checkpoints(self):
+        rows, starts = torch.zeros(5, 2, 128, 128, device=DEVICE), torch.tensor([0, 1], device=DEVICE)
+        fit = {"checkpoints": rows, "checkpoint_every": 64, "checkpoint_starts": starts}
+        self.refuse(TypeError, r"^checkpoints: expected .*float16, got torch.float64$",
+                    **fit | {"checkpoints": rows.double()})
+        self.refuse(ValueError, r"^checkpoints: expected shape \[5, 2, 128, 128\], got \[5, 1, 128, 128\]$",
+                    **fit | {"checkpoints": rows[:, :1]})
+        self.refuse(ValueError, r"^checkpoints: expected a tensor on .* got one on meta$",
+                    **fit | {"checkpoints": rows.to("meta")})
+        self.refuse(ValueError, r"^checkpoint_starts: expected shape \[2\], got \[1\]$",
+                    **fit | {"checkpoint_starts": starts[:1]})
+        self.refuse(TypeError, r"^checkpoint_starts: expected torch.int32 or torch.int64, got torch.int16$",
+                    **fit | {"checkpoint_starts": starts.short()})
+        self.refuse(RuntimeError, r"^checkpoint_every: expected a multiple of 64 tokens, got 100$",
+                    **fit | {"checkpoint_every": 100})
+        self.refuse(RuntimeError, r"^checkpoint_starts: expected an address with cu_seqlens, got NULL$",
+                    **fit | {"checkpoint_starts": None})
+
     def test_what_no_kernel_serves(self):
         self.refuse(RuntimeError, r"^expected a forward kernel for K=128 V=128 bf16 k-first split=5, got a bundle ",
                     split=5)
@@ -112,7 +160,8 @@ class Refusals(unittest.TestCase):
     def test_flash_qla(self):
         self.refuse(NotImplementedError, "^cp_context: ", flash_qla.chunk_gated_delta_rule, cp_context=object())
         self.refuse(ValueError, "^head_first: ", flash_qla.chunk_gated_delta_rule, head_first=True)
-        self.refuse(NotImplementedError, "^output_h: ", flash_qla.chunk_gated_delta_rule_fwd, output_h=True)
+        self.refuse(TypeError, "^k: expected a tensor, got NoneType$", flash_qla.chunk_gated_delta_rule_fwd,
+                    output_h=True, k=None)
 
     def test_flashinfer(self):
         entry = flashinfer.chunk_gated_delta_rule
@@ -122,10 +171,17 @@ class Refusals(unittest.TestCase):
         self.refuse(ValueError, "^cu_seqlens: expected a tensor, got None$", entry, **packed | {"cu_seqlens": None})
         self.refuse(ValueError, "^gate_domain: expected 'linear' or 'log', got 'ln'$", entry, **packed,
                     gate_domain="ln")
-        self.refuse(NotImplementedError, r"^state_indices: expected none, .* got \[2\]$", entry, **packed,
-                    state_indices=torch.arange(2))
-        self.refuse(NotImplementedError, "^checkpoint_every_n_tokens: .* got 64$", entry, **packed,
-                    checkpoint_every_n_tokens=64)
+        slots = torch.arange(2, device=DEVICE)
+        self.refuse(NotImplementedError, r"^prefix_lens: expected None, .* got shape \[2\]$", entry, **packed,
+                    prefix_lens=slots)
+        self.refuse(NotImplementedError, r"^checkpoint_state_indices: expected None, .* got shape \[2\]$", entry,
+                    **packed, checkpoint_state_indices=slots)
+        self.refuse(ValueError, "^output_state_indices: expected None without state_indices, got a tensor$", entry,
+                    **packed, output_state_indices=slots)
+        self.refuse(ValueError, "^output_state: expected a pool with state_indices and output_final_state, got None$",
+                    entry, **packed, state_indices=slots, output_final_state=True)
+        self.refuse(ValueError, "^state_checkpoints and checkpoint_cu_starts: expected tensors with .*, got None$", entry,
+                    **packed, checkpoint_every_n_tokens=64)
 
 
 if __name__ == "__main__":

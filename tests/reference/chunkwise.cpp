@@ -231,16 +231,23 @@ Rounding Rounding::kernel(ElementType io, ElementType chain) {
 }
 
 Result chunkwise(const Problem &p, const Rounding &rounding) {
-  Result result;
-  result.output.resize(size_t(p.tokens) * p.valueHeads * p.valueDim);
-  result.state.resize(p.sequences() * p.valueHeads * p.stateSize());
+  Result result(p);
+  const std::vector<size_t> rows = p.checkpointRows();
   parallelFor(p.sequences() * p.valueHeads, [&](size_t task) {
     size_t sequence = task / p.valueHeads;
     Matrix s(p.keyDim, p.valueDim);
     if (!p.state.empty())
       std::copy_n(&p.state[task * p.stateSize()], p.stateSize(), s.data.begin());
-    for (int64_t t = p.offsets[sequence], end = p.offsets[sequence + 1]; t < end; t += chunk)
+    const int64_t begin = p.offsets[sequence], end = p.offsets[sequence + 1];
+    size_t row = rows[sequence];
+    for (int64_t t = begin;; t += chunk) {
+      if (p.isCheckpoint(t - begin) && row < rows[sequence + 1])
+        std::copy(s.data.begin(), s.data.end(),
+                  &result.checkpoints[(row++ * p.valueHeads + task % p.valueHeads) * p.stateSize()]);
+      if (t >= end)
+        break;
       runChunk(p, t, int(std::min<int64_t>(chunk, end - t)), task % p.valueHeads, rounding, s, result);
+    }
     std::copy(s.data.begin(), s.data.end(), &result.state[task * p.stateSize()]);
   });
   return result;

@@ -150,6 +150,8 @@ Problem generate(const Recipe &r, uint64_t seed) {
   p.io = r.io;
   p.scale = std::isnan(r.scale) ? 1 / std::sqrt(float(r.keyDim)) : r.scale;
   p.normalise = r.normalise;
+  p.every = r.every;
+  p.before = r.before;
   p.q = rows(r, p.tokens, seed, StreamQ, 0, r.queryNorm);
   p.k = rows(r, p.tokens, seed, StreamK, r.correlation, r.keyNorm);
   p.v = normals(size_t(p.tokens) * r.valueHeads * r.valueDim, r.valueScale, r.io, seed, StreamV);

@@ -55,6 +55,8 @@ struct Recipe {
   bool hasState = true;
   float stateScale = 1;
   ElementType stateType = ElementType::F32; // the initial state holds values of it
+  int64_t every = 0;                        // tokens from one checkpoint to the next; 0: none
+  bool before = false;                      // they are states before tokens
 
   // Where the fixed error bounds hold: writes never overshoot and keys are not nearly parallel.
   bool benign() const;

@@ -23,6 +23,9 @@ struct Problem {
   std::vector<float> aLog, dtBias; // [valueHeads]: log decay = -exp(aLog) softplus(g + dtBias); empty: as it is, 0
   bool betaLogits = false, betaDoubled = false;
   bool normalise = false; // rows of q and k are divided by sqrt(sum of squares + 1e-6)
+  // Checkpoints: the states after every so many tokens, or before them; 0: none.
+  int64_t every = 0;
+  bool before = false;
 
   size_t sequences() const { return offsets.size() - 1; }
   size_t stateSize() const { return size_t(keyDim) * valueDim; }
@@ -34,13 +37,22 @@ struct Problem {
   // By what a row [keyDim] of q or k is divided.
   double norm(const std::vector<float> &rows, size_t token, uint32_t keyHead) const;
 
+  // The first row of each sequence's checkpoints, and the number of all.
+  std::vector<size_t> checkpointRows() const;
+  // Whether the state behind so many tokens is one, of a sequence that is long enough.
+  bool isCheckpoint(int64_t tokens) const { return every && tokens % every == 0 && (before || tokens > 0); }
+
   // The same call for one value head and its key head alone.
   Problem oneHead(uint32_t valueHead) const;
 };
 
 struct Result {
-  std::vector<double> output; // [tokens, valueHeads, valueDim]; zero in the padded tail
-  std::vector<double> state;  // [sequences, valueHeads, keyDim, valueDim]
+  std::vector<double> output;      // [tokens, valueHeads, valueDim]; zero in the padded tail
+  std::vector<double> state;       // [sequences, valueHeads, keyDim, valueDim]
+  std::vector<double> checkpoints; // [rows, valueHeads, keyDim, valueDim], those of a sequence in order
+
+  Result() = default;
+  explicit Result(const Problem &problem); // zeros
 };
 
 // The specification: token by token in fp64.

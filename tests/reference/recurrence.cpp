@@ -38,14 +38,24 @@ GDN_WIDE void step(double *s, const double *q, const double *k, const double *v,
   std::copy(sum, sum + block, out);
 }
 
-void runColumns(const Problem &p, size_t sequence, uint32_t head, uint32_t first, Result &result) {
+// `rows`: the first checkpoint of the sequence and of the next.
+void runColumns(const Problem &p, size_t sequence, uint32_t head, uint32_t first, const size_t *rows, Result &result) {
   uint32_t width = std::min(block, p.valueDim - first);
   size_t stateAt = (sequence * p.valueHeads + head) * p.stateSize() + first;
   std::vector<double> s(size_t(p.keyDim) * block), q(p.keyDim), k(p.keyDim);
   for (uint32_t i = 0; i < p.keyDim && !p.state.empty(); ++i)
     for (uint32_t j = 0; j < width; ++j)
       s[i * block + j] = p.state[stateAt + size_t(i) * p.valueDim + j];
-  for (int64_t t = p.offsets[sequence]; t < p.offsets[sequence + 1]; ++t) {
+  auto store = [&](double *to) {
+    for (uint32_t i = 0; i < p.keyDim; ++i)
+      std::copy_n(&s[i * block], width, to + size_t(i) * p.valueDim);
+  };
+  size_t row = rows[0];
+  for (int64_t begin = p.offsets[sequence], t = begin;; ++t) {
+    if (p.isCheckpoint(t - begin) && row < rows[1])
+      store(&result.checkpoints[(row++ * p.valueHeads + head) * p.stateSize() + first]);
+    if (t == p.offsets[sequence + 1])
+      break;
     size_t keyAt = (size_t(t) * p.keyHeads + p.keyHead(head)) * p.keyDim, at = size_t(t) * p.valueHeads + head;
     double qNorm = p.norm(p.q, t, p.keyHead(head)), kNorm = p.norm(p.k, t, p.keyHead(head));
     for (uint32_t i = 0; i < p.keyDim; ++i) {
@@ -58,22 +68,34 @@ void runColumns(const Problem &p, size_t sequence, uint32_t head, uint32_t first
     for (uint32_t j = 0; j < width; ++j)
       result.output[at * p.valueDim + first + j] = p.scale * out[j];
   }
-  for (uint32_t i = 0; i < p.keyDim; ++i)
-    std::copy_n(&s[i * block], width, &result.state[stateAt + size_t(i) * p.valueDim]);
+  store(&result.state[stateAt]);
 }
 
 } // namespace
 
 Result recurrence(const Problem &p) {
-  Result result;
-  result.output.resize(size_t(p.tokens) * p.valueHeads * p.valueDim);
-  result.state.resize(p.sequences() * p.valueHeads * p.stateSize());
+  Result result(p);
+  const std::vector<size_t> rows = p.checkpointRows();
   uint32_t blocks = (p.valueDim + block - 1) / block;
   parallelFor(p.sequences() * p.valueHeads * blocks, [&](size_t task) {
     size_t head = task / blocks;
-    runColumns(p, head / p.valueHeads, head % p.valueHeads, task % blocks * block, result);
+    size_t sequence = head / p.valueHeads;
+    runColumns(p, sequence, head % p.valueHeads, task % blocks * block, &rows[sequence], result);
   });
   return result;
+}
+
+Result::Result(const Problem &p)
+    : output(size_t(p.tokens) * p.valueHeads * p.valueDim), state(p.sequences() * p.valueHeads * p.stateSize()),
+      checkpoints(p.checkpointRows().back() * p.valueHeads * p.stateSize()) {}
+
+std::vector<size_t> Problem::checkpointRows() const {
+  std::vector<size_t> rows = {0};
+  for (size_t i = 0; i < sequences(); ++i) {
+    int64_t length = offsets[i + 1] - offsets[i];
+    rows.push_back(rows.back() + (every ? size_t((length + (before ? every - 1 : 0)) / every) : 0));
+  }
+  return rows;
 }
 
 double Problem::logDecay(size_t at) const {

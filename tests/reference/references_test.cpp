@@ -111,6 +111,26 @@ TEST_P(Agreement, ChunkwiseIsTheRecurrence) {
   Result token = recurrence(p), chunk = chunkwise(p, Rounding::exact());
   EXPECT_LT(distance(chunk.output, token.output), 1e-10);
   EXPECT_LT(distance(chunk.state, token.state), 1e-10);
+  EXPECT_EQ(chunk.checkpoints.size(), token.checkpoints.size());
+  EXPECT_LT(distance(chunk.checkpoints, token.checkpoints), 1e-10);
+}
+
+TEST(Recurrence, CheckpointsAreTheStatesOfShorterSequences) {
+  for (bool before : {false, true}) {
+    Recipe r = recipe();
+    r.every = 64, r.before = before;
+    Problem p = generate(r, 7);
+    EXPECT_EQ(p.checkpointRows(),
+              before ? (std::vector<size_t>{0, 1, 1, 2, 3, 5, 8}) : (std::vector<size_t>{0, 0, 0, 0, 1, 2, 4}));
+    Result whole = recurrence(p);
+    for (size_t number : {0, 1}) { // of the last sequence
+      Problem part = p;
+      part.offsets.back() = part.offsets[5] + 64 * int64_t(number + !before);
+      std::vector<double> state = recurrence(part).state;
+      size_t size = p.valueHeads * p.stateSize(), at = (p.checkpointRows()[5] + number) * size;
+      EXPECT_TRUE(std::equal(state.end() - ptrdiff_t(size), state.end(), &whole.checkpoints[at]));
+    }
+  }
 }
 
 using G = Recipe::Gates;
@@ -138,6 +158,8 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Agreement,
                                                 r.normalise = true, r.zeroRowEvery = 5;
                                                 r.keyNorm = 7, r.queryNorm = 0.2f, r.normSpread = 2;
                                               }},
+                                         Case{"checkpoints_after", [](Recipe &r) { r.every = 64; }},
+                                         Case{"checkpoints_before", [](Recipe &r) { r.every = 128, r.before = true; }},
                                          Case{"scale_zero", [](Recipe &r) { r.scale = 0; }},
                                          Case{"tail", [](Recipe &r) { r.tail = 70; }}),
                          [](const auto &info) { return std::string(info.param.name); });

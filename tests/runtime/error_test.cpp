@@ -47,7 +47,7 @@ TEST_F(BadArguments, Dimensions) {
           BadArgument{"key_dim: expected 1 to 65536, got 0", [](Args &a) { a.key_dim = 0; }},
           BadArgument{"value_dim: expected 1 to 65536, got 4294967296", [](Args &a) { a.value_dim = 1ll << 32; }},
           BadArgument{"state_layout: expected 0 to 1, got 2", [](Args &a) { a.state_layout = 2; }},
-          BadArgument{"flags: expected bits of 0xf0f, got 0x1000", [](Args &a) { a.flags = 1 << 12; }},
+          BadArgument{"flags: expected bits of 0x3f0f, got 0x4000", [](Args &a) { a.flags = 1 << 14; }},
           BadArgument{"a_log: expected NULL with GDN_G_IS_DECAY, got 0x100",
                       [](Args &a) { a.flags = GDN_G_IS_DECAY, a.a_log = {address(0x100), GDN_F32}; }},
           BadArgument{"dt_bias: expected NULL without a_log, got 0x100",

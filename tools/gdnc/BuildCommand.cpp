@@ -134,9 +134,10 @@ void gdnc::addBuild(CLI::App &app) {
       ->check(positive());
   command
       ->add_option("--features", options->features,
-                   "variants beside the plain kernels: l2norm (normalises q and k), or none (default: all)")
+                   "variants beside the plain kernels: l2norm (normalises q and k), checkpoints (stores the states "
+                   "between chunks), or none (default: l2norm)")
       ->delimiter(',')
-      ->check(oneOf({"l2norm", "none"}));
+      ->check(oneOf({"l2norm", "checkpoints", "none"}));
   command->add_flag("--profile", options->profile, "also the variants that write clock stamps (bf16, no features)");
   command->add_option("--costs", options->costs,
                       "what the parts of a forward cost on the GPU, by which long sequences are cut: a file that "

@@ -135,7 +135,7 @@ static Variant makePlanner(const std::string &arch, const std::map<std::string, 
 static std::vector<uint8_t> featureSets(const std::vector<std::string> &names) {
   std::vector<uint8_t> sets = {0};
   for (size_t i = 0; i < gdn::featureNames.size(); ++i)
-    if (names.empty() || std::find(names.begin(), names.end(), gdn::featureNames[i]) != names.end())
+    if (std::find(names.begin(), names.end(), gdn::featureNames[i]) != names.end())
       for (size_t known = sets.size(), n = 0; n < known; ++n)
         sets.push_back(static_cast<uint8_t>(sets[n] | 1u << i));
   return sets;

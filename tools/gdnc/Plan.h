@@ -13,9 +13,9 @@ struct BuildOptions {
   bool all = false;          // all dimensions that are served
   uint32_t ranks = 1;
   std::vector<std::string> archs, dtypes{"bf16", "f16"}, states{"k-first", "v-first"};
-  std::vector<uint32_t> splits;      // empty: all that are served
-  std::vector<std::string> features; // also the variants with these, or "none"; empty: all
-  bool profile = false;              // also the variants that write clock stamps
+  std::vector<uint32_t> splits;                // empty: all that are served
+  std::vector<std::string> features{"l2norm"}; // also the variants with these, or "none"
+  bool profile = false;                        // also the variants that write clock stamps
   bool withPtx = false;
   std::string costs; // file; empty: that of coefs/
   std::string output;

@@ -54,10 +54,14 @@ struct Task {
   reference::Problem problem;
   reference::Result wanted;
 
+  static int64_t every(const gdn_kernel_info &info) { return info.features & GDN_CHECKPOINTS_AFTER ? 64 : 0; }
+
   void set(const gdn_kernel_info &info) {
     if (!wanted.output.empty() && recipe.io == gdn::ElementType(info.io) && recipe.keyDim == uint32_t(info.key_dim) &&
-        recipe.valueDim == uint32_t(info.value_dim) && recipe.normalise == bool(info.features & GDN_NORMALISE_QK))
+        recipe.valueDim == uint32_t(info.value_dim) && recipe.normalise == bool(info.features & GDN_NORMALISE_QK) &&
+        recipe.every == every(info))
       return;
+    recipe.every = every(info);
     recipe.normalise = info.features & GDN_NORMALISE_QK;
     recipe.keyNorm = recipe.queryNorm = recipe.normalise ? 4 : 1;
     recipe.io = gdn::ElementType(info.io);

@@ -106,7 +106,8 @@ typedef struct gdn_kernel_info {
   int32_t elf_abi;      /* ABI version of the ELF image */
   int32_t min_driver;   /* CUDA version the driver must have, major * 1000 + minor * 10 */
   uint64_t image_bytes; /* of the ELF image */
-  uint32_t features;    /* flags of the calls that it serves: 0 or GDN_NORMALISE_QK. Version 0.1.0 ended before it */
+  uint32_t features;    /* flags of the calls that it serves: GDN_NORMALISE_QK, GDN_CHECKPOINTS_*. Version 0.1.0 ended
+                           before it */
 } gdn_kernel_info;
 
 GDN_API size_t gdn_bundle_kernel_count(const gdn_bundle *bundle); /* 0 for NULL */
@@ -165,7 +166,12 @@ enum {
   GDN_G_IS_DECAY = 1 << 10,  /* g is the decay itself, exp of the log decay, in [0, 1]; 0 forgets all */
   /* Rows of q and k are divided by sqrt(sum of squares + 1e-6), by the variant "l2norm" of a kernel. fp16 keeps its
    * precision where keys have norms between 2^-8 and 2^8. */
-  GDN_NORMALISE_QK = 1 << 11
+  GDN_NORMALISE_QK = 1 << 11,
+  /* One of these: `checkpoints` is written, by the variant "checkpoints" of a kernel. Row i of a sequence is its state
+   * after (i + 1) * checkpoint_every tokens, or before token i * checkpoint_every: the first one is the initial state.
+   */
+  GDN_CHECKPOINTS_AFTER = 1 << 12,
+  GDN_CHECKPOINTS_BEFORE = 1 << 13
 };
 
 /* How long sequences are cut over the SMs: bits of gdn_forward_args.flags, one of the first four. A kernel that takes
@@ -274,6 +280,17 @@ typedef struct gdn_forward_args {
   const void *read_indices, *write_indices;
   int64_t state_slots;         /* 1 to 2^31 - 1; 0 without indices */
   int32_t state_indices_dtype; /* GDN_INT32 or GDN_INT64 */
+
+  /* With GDN_CHECKPOINTS_AFTER or GDN_CHECKPOINTS_BEFORE: rows [checkpoint_rows, heads_v, K, V], in state_layout, a
+   * sequence_stride from each other. A sequence of L tokens has L / checkpoint_every of them, rounded down where they
+   * are states after tokens, and up where they are states before; its first row is checkpoint_starts[i], on the device;
+   * without checkpoint_starts, which a packed batch needs, those of sequence i + 1 follow those of sequence i. Rows
+   * outside [0, checkpoint_rows) are not written, nor any of a sequence whose first row lies there. */
+  gdn_state checkpoints;
+  int64_t checkpoint_rows;         /* 0 to 2^31 - 1 */
+  int64_t checkpoint_every;        /* tokens, a multiple of 64 */
+  const void *checkpoint_starts;   /* [N], or NULL */
+  int32_t checkpoint_starts_dtype; /* GDN_INT32 or GDN_INT64 */
 } gdn_forward_args;
 
 /* How many bytes of workspace gdn_forward needs on any device: for dimensions, dtype of q, state_layout, split, flags,

@@ -37,7 +37,8 @@ def check_argument(name: str, x: torch.Tensor, shape: tuple, dtypes: tuple, devi
 
 
 def check(q, k, v, g, beta, out, initial_state, final_state, cu_seqlens, scale, state_v_first, split, flags=0,
-          A_log=None, dt_bias=None) -> None:
+          A_log=None, dt_bias=None, read_indices=None, write_indices=None, checkpoints=None, checkpoint_every=0,
+          checkpoint_starts=None) -> None:
     """Raises TypeError or ValueError unless these arguments of a launch fit each other; `out` may be None."""
     check_tensor("q", q, 4)
     check_tensor("v", v, 4)
@@ -68,9 +69,33 @@ def check(q, k, v, g, beta, out, initial_state, final_state, cu_seqlens, scale, 
             raise ValueError(f"q: expected a batch of 1 with cu_seqlens, got {batch}")
         sequences = len(cu_seqlens) - 1
     matrix = (value_dim, key_dim) if state_v_first else (key_dim, value_dim)
-    for name, state in ("initial_state", initial_state), ("final_state", final_state):
+    slots = _slots(initial_state, final_state, read_indices, write_indices, sequences, device)
+    for name, state, rows in zip(("initial_state", "final_state"), (initial_state, final_state), slots):
         if state is not None:
-            check_argument(name, state, (sequences, heads_v, *matrix), REAL, device, dense=2)
+            check_argument(name, state, (rows, heads_v, *matrix), REAL, device, dense=2)
+    if checkpoints is not None:
+        check_tensor("checkpoints", checkpoints, 4)
+        check_argument("checkpoints", checkpoints, (len(checkpoints), heads_v, *matrix), REAL, device, dense=2)
+    if checkpoint_starts is not None:
+        check_argument("checkpoint_starts", checkpoint_starts, (sequences,), _OFFSETS, device)
+
+
+def _slots(initial_state, final_state, read_indices, write_indices, sequences: int,
+           device: torch.device) -> tuple[int, int]:
+    """How many states initial_state and final_state must hold."""
+    dtypes = _OFFSETS
+    for name, indices, pool, state in (("read_indices", read_indices, "initial_state", initial_state),
+                                       ("write_indices", write_indices, "final_state", final_state)):
+        if indices is None:
+            continue
+        check_argument(name, indices, (sequences,), dtypes, device)
+        dtypes = (indices.dtype,)
+        if state is None:
+            raise ValueError(f"{name}: expected None without a tensor {pool}, got a tensor")
+        check_tensor(pool, state, 4)
+    if read_indices is not None:
+        return len(initial_state), len(initial_state)
+    return sequences, sequences if write_indices is None else len(final_state)
 
 
 def check_gradient(*tensors: torch.Tensor | None) -> None:

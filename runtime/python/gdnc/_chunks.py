@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import torch
 
+from ._check import check_tensor
+
 CHUNK = 64
 
 
@@ -18,6 +20,20 @@ def _rows(tokens: int, cu_seqlens: torch.Tensor) -> tuple[torch.Tensor, torch.Te
     rows = begin[sequence] + (index - (last - chunks)[sequence]) * CHUNK
     rows = rows[:, None] + torch.arange(CHUNK, device=rows.device)
     return rows, (rows < end[sequence][:, None]) & (index < last[-1])[:, None]
+
+
+def states(k: torch.Tensor, v: torch.Tensor, cu_seqlens: torch.Tensor | None,
+           v_first: bool) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Room for the state that enters each chunk, of k's dtype: [B, NT, HV, K, V] or [B, NT, HV, V, K]; and of packed
+    sequences the row that each begins at."""
+    check_tensor("k", k, 4)
+    check_tensor("v", v, 4)
+    (batch, tokens), matrix = k.shape[:2], (v.shape[3], k.shape[3]) if v_first else (k.shape[3], v.shape[3])
+    if cu_seqlens is None:
+        return k.new_empty(batch, (tokens + CHUNK - 1) // CHUNK, v.shape[2], *matrix), None
+    check_tensor("cu_seqlens", cu_seqlens, 1)
+    chunks = (cu_seqlens.diff() + CHUNK - 1) // CHUNK
+    return k.new_empty(1, tokens // CHUNK + len(chunks), v.shape[2], *matrix), chunks.cumsum(0) - chunks
 
 
 def prepare(k: torch.Tensor, g: torch.Tensor, beta: torch.Tensor,

@@ -37,6 +37,12 @@ def forward(
     split: int = 0,
     cut: str = "auto",
     keys_normalised: bool = False,
+    read_indices: torch.Tensor | None = None,
+    write_indices: torch.Tensor | None = None,
+    checkpoints: torch.Tensor | None = None,
+    checkpoint_every: int = 0,
+    checkpoint_starts: torch.Tensor | None = None,
+    checkpoints_before: bool = False,
     _launch=launch,
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """The gated delta rule over whole sequences. Per token of a v-head h, with its k-head h // (HV // H) and S [K, V]:
@@ -70,6 +76,19 @@ def forward(
         keys_normalised: promises |k| <= 1 and beta <= 2, which lets heads that decay be cut by warm-ups, and is so with
             normalize_qk and beta_logits.
 
+        read_indices: [N], int32 or int64: initial_state is a pool [slots, HV, K, V] then, and sequence i starts from
+            its state read_indices[i]. An index outside, such as -1, reads zeros. None: sequence i from state i.
+        write_indices: [N], of read_indices' dtype: final_state is a pool then, as large as initial_state where both are
+            pools, and sequence i ends in its state write_indices[i]. None: as read_indices. An index outside writes
+            nothing, and neither does a sequence without tokens. A state that a sequence writes is no other's to read or
+            write; it may be the one that it reads, of one pool.
+        checkpoints: [R, HV, K, V], float32, bfloat16 or float16, to be written: the states of a sequence after every
+            checkpoint_every tokens, as many as it has. The bundle must hold the variant checkpoints of the kernel.
+        checkpoint_every: a multiple of 64.
+        checkpoint_starts: [N], int32 or int64: the row of each sequence's first checkpoint; others follow it. Rows
+            outside are not written. None, without cu_seqlens: those of sequence i + 1 follow those of sequence i.
+        checkpoints_before: they are the states before tokens 0, checkpoint_every, 2 checkpoint_every ...
+
     q, k, v, out, g and beta may be strided views whose last dimension is contiguous; addresses and strides of the first
     four are multiples of 16 bytes, and with B > 1 the batch must be one token axis. States may be strided over N and
     HV. All tensors are on one device; the kernel is enqueued on its current stream, without synchronisation, and a
@@ -91,11 +110,16 @@ def forward(
         raise ValueError("dt_bias: expected None without A_log, got a tensor")
     if g_is_decay and A_log is not None:
         raise ValueError("g_is_decay: expected False with A_log, got True")
+    if final_state is True and read_indices is not None:
+        raise ValueError("final_state: expected a tensor or False with read_indices, got True")
     if cut not in _library.CUTS:
         raise ValueError(f"cut: expected one of {', '.join(_library.CUTS)}, got {cut}")
     flags = (_library.CUTS[cut] | keys_normalised * _library.KEYS_NORMALISED |
              normalize_qk * _library.NORMALISE_QK | beta_logits * _library.BETA_LOGITS |
              double_beta * _library.BETA_DOUBLED | g_is_decay * _library.G_IS_DECAY)
+    if checkpoints is not None:
+        flags |= _library.CHECKPOINTS_BEFORE if checkpoints_before else _library.CHECKPOINTS_AFTER
+    more = flags, A_log, dt_bias, read_indices, write_indices, checkpoints, checkpoint_every, checkpoint_starts
     try:
         if torch.is_grad_enabled():
             check_gradient(q, k, v, g, beta, initial_state, A_log, dt_bias)
@@ -105,11 +129,10 @@ def forward(
             state = _new_state(q, v, cu_seqlens, state_v_first)
         if out is None:
             out = torch.empty_like(v, memory_format=torch.contiguous_format)
-        _launch(q, k, v, g, beta, out, initial_state, state, cu_seqlens, scale, state_v_first, split, flags, A_log,
-                dt_bias)
+        _launch(q, k, v, g, beta, out, initial_state, state, cu_seqlens, scale, state_v_first, split, *more)
         return out, state
     except Exception as error:
         failure = error
     # Only now, since a call takes less time than the search for what is wrong with it.
-    check(q, k, v, g, beta, out, initial_state, state, cu_seqlens, scale, state_v_first, split, flags, A_log, dt_bias)
+    check(q, k, v, g, beta, out, initial_state, state, cu_seqlens, scale, state_v_first, split, *more)
     raise failure

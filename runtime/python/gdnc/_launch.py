@@ -28,17 +28,28 @@ def _head_values(x: torch.Tensor | None) -> HeadValues:
 
 
 def _describe(q, k, v, g, beta, o, initial_state, final_state, cu_seqlens, scale, state_v_first, split, flags=0,
-              A_log=None, dt_bias=None) -> ForwardArgs:
+              A_log=None, dt_bias=None, read_indices=None, write_indices=None, checkpoints=None, checkpoint_every=0,
+              checkpoint_starts=None) -> ForwardArgs:
     check(q, k, v, g, beta, o, initial_state, final_state, cu_seqlens, scale, state_v_first, split, flags, A_log,
-          dt_bias)
+          dt_bias, read_indices, write_indices, checkpoints, checkpoint_every, checkpoint_starts)
     args = ForwardArgs(
         batch=q.shape[0], tokens=q.shape[1], heads=q.shape[2], heads_v=v.shape[2], key_dim=q.shape[3],
         value_dim=v.shape[3], q=_tensor(q), k=_tensor(k), v=_tensor(v), o=_tensor(o), g=_tensor(g), beta=_tensor(beta),
         initial_state=_state(initial_state), final_state=_state(final_state), state_layout=state_v_first, scale=scale,
-        split=split, flags=flags, a_log=_head_values(A_log), dt_bias=_head_values(dt_bias))
+        split=split, flags=flags, a_log=_head_values(A_log), dt_bias=_head_values(dt_bias),
+        checkpoints=_state(checkpoints), checkpoint_every=checkpoint_every)
     if cu_seqlens is not None:
         args.num_sequences = len(cu_seqlens) - 1
         args.cu_seqlens, args.cu_seqlens_dtype = cu_seqlens.data_ptr(), _DTYPES[cu_seqlens.dtype]
+    for name, indices, pool in ("read", read_indices, initial_state), ("write", write_indices, final_state):
+        if indices is not None:
+            setattr(args, f"{name}_indices", indices.data_ptr())
+            args.state_slots, args.state_indices_dtype = len(pool), _DTYPES[indices.dtype]
+    if checkpoints is not None:
+        args.checkpoint_rows = len(checkpoints)
+    if checkpoint_starts is not None:
+        args.checkpoint_starts = checkpoint_starts.data_ptr()
+        args.checkpoint_starts_dtype = _DTYPES[checkpoint_starts.dtype]
     return args
 
 

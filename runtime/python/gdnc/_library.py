@@ -17,7 +17,8 @@ F32, BF16, F16, INT32, INT64 = range(5)
 K_FIRST, V_FIRST = range(2)
 CUTS = {"auto": 0, "off": 1, "exact": 2, "fast": 3, "invariant": 4}  # GDN_CUT_*
 KEYS_NORMALISED = 8
-BETA_LOGITS, BETA_DOUBLED, G_IS_DECAY, NORMALISE_QK = (1 << bit for bit in range(8, 12))
+BETA_LOGITS, BETA_DOUBLED, G_IS_DECAY, NORMALISE_QK, CHECKPOINTS_AFTER, CHECKPOINTS_BEFORE = (
+    1 << bit for bit in range(8, 14))
 
 
 class Error(RuntimeError):
@@ -57,7 +58,10 @@ class ForwardArgs(Sized):
                 ("state_layout", c.c_int32), ("cu_seqlens_dtype", c.c_int32), ("cu_seqlens", c.c_void_p),
                 ("scale", c.c_float), ("flags", c.c_uint32), ("split", c.c_uint32), ("profile", c.c_void_p),
                 ("profile_size", c.c_size_t), ("workspace", c.c_void_p), ("workspace_size", c.c_size_t),
-                ("stream", c.c_void_p), ("a_log", HeadValues), ("dt_bias", HeadValues)]
+                ("stream", c.c_void_p), ("a_log", HeadValues), ("dt_bias", HeadValues), ("read_indices", c.c_void_p),
+                ("write_indices", c.c_void_p), ("state_slots", c.c_int64), ("state_indices_dtype", c.c_int32),
+                ("checkpoints", State), ("checkpoint_rows", c.c_int64), ("checkpoint_every", c.c_int64),
+                ("checkpoint_starts", c.c_void_p), ("checkpoint_starts_dtype", c.c_int32)]
 
 
 class KernelInfo(Sized):

@@ -33,6 +33,11 @@ def _serves(kernel: _library.KernelInfo, device: _library.DeviceInfo) -> bool:
     return sm == device.compute_capability
 
 
+def _features(kernel: _library.KernelInfo) -> str:
+    names = {"l2norm": _library.NORMALISE_QK, "checkpoints": _library.CHECKPOINTS_AFTER}
+    return "+".join(name for name, flag in names.items() if kernel.features & flag) or "plain"
+
+
 def _variants(kernels: list[_library.KernelInfo]) -> list[str]:
     """One line for kernels that differ in types, layout, split and features alone."""
     groups: dict[str, list[_library.KernelInfo]] = {}
@@ -46,7 +51,7 @@ def _variants(kernels: list[_library.KernelInfo]) -> list[str]:
         choices = (dict.fromkeys(_DTYPES[kernel.io] for kernel in group),
                    dict.fromkeys(_LAYOUTS[kernel.state_layout] for kernel in group),
                    dict.fromkeys(f"split {kernel.split}" for kernel in group),
-                   dict.fromkeys("l2norm" if kernel.features & _library.NORMALISE_QK else "plain" for kernel in group))
+                   dict.fromkeys(_features(kernel) for kernel in group))
         lines.append(f"{head}: " + ", ".join(" ".join(choice) for choice in choices))
     return lines
 

@@ -71,7 +71,7 @@ def chunk_gated_delta_rule_fwd(
     enable_fwd_cp_cache: bool = False,
     cp_context: object | None = None,
     is_train: bool | None = None,
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, None, torch.Tensor | None, None]:
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor | None, torch.Tensor | None, None]:
     """As FlashQLA's function of this name: what a backward wants to keep, beside the outputs.
 
     Args: as chunk_gated_delta_rule.
@@ -80,19 +80,22 @@ def chunk_gated_delta_rule_fwd(
         g_cumsum: [B, T, HV] float32, the sum of g from the token's chunk of 64 on.
         A: [B, T, HV, 64] of k's dtype, rows of (I + strict_tril(diag(beta) K K^T))^-1 of each chunk.
         o: [B, T, HV, V] of q's dtype.
-        h: None.
+        h: the states that enter the chunks of 64 tokens, of k's dtype: [B, NT, HV, K, V] or [B, NT, HV, V, K], or None
+            without output_h, which takes the variant checkpoints of the kernel. With cu_seqlens those of one sequence
+            follow those of the one before, and NT is T // 64 + N, which the host knows: rows behind the last chunk are
+            not set.
         final_state: [N, HV, K, V] or [N, HV, V, K], float32, or None.
         cp_cache: None.
 
     Raises:
-        NotImplementedError: output_h is set (no kernel writes the states between chunks), cp_context is given, or a
-            gradient is asked for.
+        NotImplementedError: cp_context is given, or a gradient is asked for.
         TypeError, ValueError, RuntimeError: as gdnc.forward.
     """
     _check_context(cp_context)
-    if output_h:
-        raise NotImplementedError("output_h: expected False, since no kernel writes states between chunks, got True")
+    h, starts = _chunks.states(k, v, cu_seqlens, state_v_first) if output_h else (None, None)
     o, final_state = forward(q, k, v, g, beta, scale=scale, initial_state=initial_state,
-                             final_state=output_final_state, state_v_first=state_v_first, cu_seqlens=cu_seqlens)
+                             final_state=output_final_state, state_v_first=state_v_first, cu_seqlens=cu_seqlens,
+                             checkpoints=None if h is None else h.flatten(0, 1), checkpoint_every=_chunks.CHUNK,
+                             checkpoint_starts=starts, checkpoints_before=True)
     g_cumsum, inverse = _chunks.prepare(k, g, beta, cu_seqlens)
-    return g_cumsum, inverse, o, None, final_state, None
+    return g_cumsum, inverse, o, h, final_state, None

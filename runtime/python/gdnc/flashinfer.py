@@ -43,7 +43,7 @@ def chunk_gated_delta_rule(
     checkpoint_state_indices: torch.Tensor | None = None,
     prefix_lens: torch.Tensor | None = None,
 ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
-    """As FlashInfer's function of this name, without state pools and checkpoints.
+    """As FlashInfer's function of this name.
 
     Args:
         q: [T, HQ, K], bfloat16 or float16.
@@ -54,10 +54,17 @@ def chunk_gated_delta_rule(
             input of -exp(A_log) softplus(g + dt_bias). None: no decay.
         beta: [T, HO]: write strength, or with beta_is_logit its logits. None: ones.
         scale: K^-0.5 if None.
-        initial_state: [N, HO, V, K], float32, bfloat16 or float16.
+        initial_state: [N, HO, V, K], float32, bfloat16 or float16; with state_indices a pool [slots, HO, V, K].
         cu_seqlens: [N + 1], int32 or int64; required.
         output: [T, HO, V], to be written.
-        output_state: [N, HO, V, K], to be written if output_final_state is set.
+        output_state: [N, HO, V, K], to be written if output_final_state is set; with state_indices a pool as large as
+            initial_state, which it may be, and required.
+        state_indices: [N], int32 or int64: the state of the pools that sequence i starts from and ends in. One outside,
+            such as -1, reads zeros and writes nothing.
+        output_state_indices: [N], of the dtype of state_indices: where it ends instead.
+        state_checkpoints: [C, HO, V, K], float32, bfloat16 or float16, to be written: the states of each sequence after
+            every checkpoint_every_n_tokens tokens, a multiple of 64, from row checkpoint_cu_starts[i] on ([N + 1],
+            int32 or int64). The bundle must hold the variant checkpoints of the kernel.
         A_log, dt_bias: [HO].
         use_cp, _cp_chunk_len, backend, max_seqlen, cu_seqlens_cpu: have no effect.
 
@@ -65,17 +72,26 @@ def chunk_gated_delta_rule(
         o [T, HO, V] of q's dtype; with output_final_state also the final state [N, HO, V, K].
 
     Raises:
-        NotImplementedError: an argument for state pools or checkpoints is given, or a gradient is asked for.
+        NotImplementedError: checkpoint_state_indices or prefix_lens is given, or a gradient is asked for.
         TypeError, ValueError, RuntimeError: as gdnc.forward.
     """
-    for name, value in {
-            "state_checkpoints": state_checkpoints, "checkpoint_cu_starts": checkpoint_cu_starts,
-            "checkpoint_every_n_tokens": checkpoint_every_n_tokens or None, "state_indices": state_indices,
-            "output_state_indices": output_state_indices, "checkpoint_state_indices": checkpoint_state_indices,
-            "prefix_lens": prefix_lens}.items():
+    for name, value in ("checkpoint_state_indices", checkpoint_state_indices), ("prefix_lens", prefix_lens):
         if value is not None:
-            raise NotImplementedError(f"{name}: expected none, since no kernel serves state pools or checkpoints, got "
-                                      f"{value if isinstance(value, int) else list(value.shape)}")
+            raise NotImplementedError(f"{name}: expected None, since checkpoints lie in rows that follow each other "
+                                      f"and count from a sequence's begin, got shape {list(value.shape)}")
+    if output_state_indices is not None and state_indices is None:
+        raise ValueError("output_state_indices: expected None without state_indices, got a tensor")
+    if state_indices is not None and output_final_state and output_state is None:
+        raise ValueError("output_state: expected a pool with state_indices and output_final_state, got None")
+    if state_indices is not None and initial_state is None:  # all start from zeros
+        if output_state_indices is None:
+            output_state_indices = state_indices
+        state_indices = None
+    if checkpoint_every_n_tokens and (state_checkpoints is None or checkpoint_cu_starts is None):
+        raise ValueError("state_checkpoints and checkpoint_cu_starts: expected tensors with checkpoint_every_n_tokens, "
+                         "got None")
+    if not checkpoint_every_n_tokens:
+        state_checkpoints = checkpoint_cu_starts = None
     if cu_seqlens is None:
         raise ValueError("cu_seqlens: expected a tensor, got None")
     if gate_domain not in ("linear", "log"):
@@ -97,5 +113,8 @@ def chunk_gated_delta_rule(
         state_v_first=True, cu_seqlens=cu_seqlens, out=None if output is None else output[None],
         normalize_qk=use_qk_l2norm_in_kernel, beta_logits=beta is not None and beta_is_logit,
         A_log=A_log if use_gate_in_kernel else None, dt_bias=dt_bias if use_gate_in_kernel else None,
-        g_is_decay=g is not None and not use_gate_in_kernel and gate_domain == "linear")
+        g_is_decay=g is not None and not use_gate_in_kernel and gate_domain == "linear",
+        read_indices=state_indices, write_indices=output_state_indices if output_final_state else None,
+        checkpoints=state_checkpoints, checkpoint_every=checkpoint_every_n_tokens,
+        checkpoint_starts=None if checkpoint_cu_starts is None else checkpoint_cu_starts[:len(cu_seqlens) - 1])
     return o[0] if final_state is None else (o[0], final_state)

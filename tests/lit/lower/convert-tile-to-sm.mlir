@@ -8,6 +8,7 @@
 // CHECK: sm.mbarrier.init %{{.*}} count 12
 // CHECK: sm.mbarrier.fence_init
 // CHECK: sm.fence.async
+// CHECK-NEXT: sm.grid_wait
 // CHECK-NEXT: sm.bar.sync 0 threads 512
 
 // CHECK: sm.max_registers 64

@@ -393,7 +393,7 @@ tile.template @one_warps_product {
 tile.template @item_fields {
   tile.kernel @main(%items: !tile.items<1, 64>) {
     tile.role @r warps(4) registers(64) {
-      // expected-error @+1 {{expected 5 names, one for each field of an item, or 14 for pieces of them}}
+      // expected-error @+1 {{expected 5 names, one for each field of an item, or 19 for pieces of them}}
       tile.foreach (%span, %seq) in %items : !tile.items<1, 64> { }
     }
   }
