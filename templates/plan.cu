@@ -303,7 +303,12 @@ extern "C" __global__ void __launch_bounds__(readers, 1) // one block an SM: all
   const float low = float(lengths.sum) * parts * heads * inverse(blocks); // steps a block, were they shared evenly
   const Int longest = shape.invariant() ? cutLength : Int(fminf(low, 1 << 30));
   const bool mustCut = shape.invariant() && lengths.most > longest;
-  if (!mustCut && (tiles > mostTiles(shape) || (tiles >= 8 * blocks && lengths.most <= low * (1.f / shortShare)))) {
+  // Sequences of one length fill the blocks round by round: what a plan could win must be more than it takes.
+  const bool equal = lengths.sum == lengths.most * sequences;
+  const float rounds = quotient(tiles + blocks - 1, blocks), uncut = rounds * (lengths.most + start);
+  const bool fills = equal && uncut <= (low + start * tiles * inverse(blocks)) * (1 / packed) + planSteps;
+  const bool isShort = tiles >= 8 * blocks && lengths.most <= low * (1.f / shortShare);
+  if (!mustCut && (tiles > mostTiles(shape) || isShort || fills)) {
     if (blockIdx.x == 0)
       writeHeader(call, Header{Natural});
     return;

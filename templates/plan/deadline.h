@@ -232,7 +232,8 @@ __device__ Deadline search(const Call &call, const Tiles &tiles, float low, floa
     const float ratio = fmaxf(1.5f, high * inverse(low)) * 1.02f;
     const float m = low * exp2f(__log2f(ratio) * mine * (1.f / tries));
     const Deadline plan = estimate(call, tiles, kinds, m);
-    if (threadIdx.x % lanes == 0 && m < high && plan.time * margin + fee < uncut.time) {
+    const float most = plan.time * (plan.linked ? marginLinked : margin) + fee; // estimates of transitions err more
+    if (threadIdx.x % lanes == 0 && m < high && most < uncut.time) {
       tried[mine] = plan;
       atomicMin(&kinds.best, (__float_as_uint(plan.time) & ~Word(tries - 1)) | mine);
     }
