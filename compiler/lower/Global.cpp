@@ -300,11 +300,11 @@ Value Lowering::stampRow(Value view) {
   return add(v.pointer, mul(mul(wide(add(mul(block, StampOp::rows), item)), v.strides[0]), 8));
 }
 
-// One thread of the role's first copy writes; what is in a loop, to shared memory (tile-plan-memory).
+// One thread of the role's first copy writes.
 void Lowering::lowerStamp(StampOp op) {
   forgetLane();
   Value value = op.getGlobal() ? Value(::sm::TimerOp::create(b, loc)) : Value(::sm::ClockOp::create(b, loc));
-  if (!op->getParentOfType<scf::ForOp>()) {
+  if (!op.waits()) {
     ::sm::StoreGlobalOp::create(b, loc, ValueRange{value}, add(stampRow(op.getView()), 8 * op.getSlot()),
                                 isRolesFirstThread(), false);
     return;
@@ -313,10 +313,9 @@ void Lowering::lowerStamp(StampOp op) {
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPoint(mine.thenBlock()->getTerminator());
-    Value low = arith::TruncIOp::create(b, loc, b.getI32Type(), value),
-          high = arith::TruncIOp::create(b, loc, b.getI32Type(), Value(arith::ShRUIOp::create(b, loc, value, i64(32))));
-    Value at = add(sharedBase(), kernel->getAttrOfType<IntegerAttr>("stamps").getInt() + 8 * op.getSlot());
-    ::sm::StoreSharedOp::create(b, loc, ValueRange{low, high}, at, false);
+    Value at = add(sharedBase(), kernel->getAttrOfType<IntegerAttr>("stamps").getInt() + 4 * op.getSlot());
+    Value low = arith::TruncIOp::create(b, loc, b.getI32Type(), value);
+    ::sm::StoreSharedOp::create(b, loc, ValueRange{low}, at, false);
   }
   forgetLane();
 }
@@ -332,7 +331,7 @@ void Lowering::flushStamps(ForeachOp op) {
   std::set<int64_t> columns;
   Value view;
   op.walk([&](StampOp stamp) {
-    if (stamp->getParentOfType<scf::ForOp>())
+    if (stamp.waits())
       columns.insert(stamp.getSlot()), view = stamp.getView();
   });
   if (columns.empty())
@@ -340,9 +339,11 @@ void Lowering::flushStamps(ForeachOp op) {
   forgetLane();
   Value row = stampRow(view), mine = isRolesFirstThread();
   Value from = add(sharedBase(), kernel->getAttrOfType<IntegerAttr>("stamps").getInt());
+  Value now = ::sm::ClockOp::create(b, loc), nowLow = arith::TruncIOp::create(b, loc, b.getI32Type(), now);
   for (int64_t column : columns) {
-    auto words = ::sm::LoadSharedOp::create(b, loc, SmallVector<Type>(2, b.getI32Type()), add(from, 8 * column));
-    ::sm::StoreGlobalOp::create(b, loc, words.getValues(), add(row, 8 * column), mine, false);
+    Value low = ::sm::LoadSharedOp::create(b, loc, TypeRange{b.getI32Type()}, add(from, 4 * column)).getResult(0);
+    Value ago = arith::ExtUIOp::create(b, loc, b.getI64Type(), sub(nowLow, low)); // the upper halves are not kept
+    ::sm::StoreGlobalOp::create(b, loc, ValueRange{sub(now, ago)}, add(row, 8 * column), mine, false);
   }
   forgetLane();
 }

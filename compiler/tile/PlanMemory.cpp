@@ -114,14 +114,13 @@ struct PlanMemory : tile::impl::PlanMemoryPassBase<PlanMemory> {
       kernel->setAttr("items", b.getI64IntegerAttr(take(itemSlots * sizeof(gdn::work::Drawn), 16)));
       kernel->setAttr("item_barriers", b.getI64IntegerAttr(take(2 * 8 * itemSlots, 8)));
     }
-    // What is stamped in a loop waits there for the item's end: writing it to global memory would delay fences.
     int64_t first = INT64_MAX, last = -1;
     kernel.walk([&](StampOp op) {
-      if (op->getParentOfType<scf::ForOp>())
+      if (op.waits())
         first = std::min<int64_t>(first, op.getSlot()), last = std::max<int64_t>(last, op.getSlot());
     });
     if (last >= 0)
-      kernel->setAttr("stamps", b.getI64IntegerAttr(take(8 * (last + 1 - first), 8) - 8 * first));
+      kernel->setAttr("stamps", b.getI64IntegerAttr(take(4 * (last + 1 - first), 4) - 4 * first));
     if (next > shared)
       return kernel.emitError("rings and scratch need ")
              << next << " bytes of shared memory, a block has " << int64_t(shared);

@@ -139,3 +139,6 @@ LogicalResult RoleOp::verifyRegions() {
   });
   return failure(r.wasInterrupted());
 }
+
+//===-- stamps -------------------------------------------------------------------===//
+bool StampOp::waits() { return !getGlobal() && (*this)->getParentOfType<scf::ForOp>(); }
