@@ -147,7 +147,8 @@ class HandsBack(unittest.TestCase):
 
     def test_context_parallelism(self):
         offsets = torch.tensor([0, 30, 70], device=DEVICE)
-        self.hand_back("^cp_context: expected None", cp_context=SimpleNamespace(cu_seqlens=offsets, cu_seqlens_cpu=None))
+        context = SimpleNamespace(cu_seqlens=offsets, cu_seqlens_cpu=None)
+        self.hand_back("^cp_context: expected None", cp_context=context)
 
     def test_dtypes_and_dimensions(self):
         single = {name: torch.Tensor.float for name in ("q", "k", "v")}

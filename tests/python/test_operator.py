@@ -2,6 +2,8 @@
 
 import os
 import unittest
+from types import SimpleNamespace
+from unittest import mock
 
 import torch
 
@@ -84,6 +86,24 @@ class Ctypes(unittest.TestCase):
         self.assertTrue(o.isnan().all() and final.isnan().all())
         with self.assertRaisesRegex(_library.Error, "^expected a forward kernel for .* split=5, got a bundle without"):
             _launch.check_launch(*arguments, 5)
+
+    def test_runs_on_the_device_of_q(self):
+        """Whatever is current, on its stream; a thread without a context gets one."""
+        q, args = SimpleNamespace(is_cuda=True, device=torch.device("cuda", 1)), _library.ForwardArgs()
+        statuses, streams = [_library.NO_CONTEXT, _library.OK], []
+
+        def forward(bundle, given):
+            self.assertTrue(guard.return_value.__enter__.called and not guard.return_value.__exit__.called)
+            streams.append(given._obj.stream)
+            return statuses.pop(0)
+
+        with mock.patch.object(torch.cuda, "device") as guard, mock.patch.object(torch, "zeros") as zeros, \
+                mock.patch.object(torch.cuda, "current_stream", return_value=SimpleNamespace(cuda_stream=5)), \
+                mock.patch.object(_library, "library", return_value=SimpleNamespace(gdn_forward=forward)):
+            _launch._call("gdn_forward", q, args)
+        guard.assert_called_once_with(q.device)
+        zeros.assert_called_once_with(1, device=q.device)
+        self.assertEqual(streams, [5, 5])
 
     def test_older_torch(self):
         self.assertFalse(_library.has_operators("2.9.1+cu128"))

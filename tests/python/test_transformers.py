@@ -1,5 +1,5 @@
-"""Models of transformers, whose chunked rule is FLA's where that is installed, and so ours: logits and state of a prompt,
-against transformers' own path of torch."""
+"""Models of transformers, whose chunked rule is FLA's where that is installed, and so ours: logits and states of a
+prompt, against transformers' own path of torch."""
 
 import inspect
 import unittest

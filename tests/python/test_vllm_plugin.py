@@ -1,4 +1,5 @@
-"""The plug-in of vLLM, against the package itself: entry point, choice, and the operator with the arguments of vLLM's layer."""
+"""The plug-in of vLLM, against the package itself: entry point, choice, and the operator with the arguments of vLLM's
+layer."""
 
 import importlib.metadata
 import inspect
@@ -61,7 +62,8 @@ class Plugin(unittest.TestCase):
 
     def test_another_version(self):
         from gdnc.plugins import vllm as plugin
-        with mock.patch.dict("sys.modules", {layers.__name__: None}), self.assertLogs(plugin.__name__, "WARNING") as log:
+        with mock.patch.dict("sys.modules", {layers.__name__: None}), \
+                self.assertLogs(plugin.__name__, "WARNING") as log:
             plugin.register()
         self.assertIn("gdnc is no backend of this vLLM", log.output[0])
 

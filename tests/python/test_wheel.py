@@ -41,9 +41,9 @@ class Wheel(unittest.TestCase):
         with zipfile.ZipFile(WHEEL) as wheel:
             names = wheel.namelist()
             self.assertLess(sum(entry.file_size for entry in wheel.infolist()), 4 << 20)
-        for name in "py.typed", "default.gdnb", *(library.name for library in LIBRARIES):
+        for name in "py.typed", "plugins/fla.py", "default.gdnb", *(library.name for library in LIBRARIES):
             self.assertIn(f"gdnc/{name}", names)
-        for name in "LICENSE", "NOTICES", "METADATA", "RECORD":
+        for name in "LICENSE", "NOTICES", "METADATA", "RECORD", "entry_points.txt":
             self.assertTrue(any(path.endswith(f".dist-info/{name}") for path in names), name)
         self.assertEqual([path for path in names if re.search("ptxas|nvrtc|cuda|emu", path)], [])
 

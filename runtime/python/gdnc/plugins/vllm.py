@@ -1,7 +1,7 @@
 """vLLM's Qwen3-Next and Qwen3.5: the prefill's rule is ours where additional_config has gdn_prefill_backend "gdnc".
 
-vLLM loads the entry point `register` in each of its processes. A call that no kernel serves is an error, since this backend is asked
-for by name.
+vLLM loads the entry point `register` in each of its processes. A call that no kernel serves is an error, since this
+backend is asked for by name.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def register() -> None:
             core_attn_out: torch.Tensor | None = None,
             **others: object,
         ) -> tuple[torch.Tensor, torch.Tensor | None]:
-            """As vLLM's own: q, k [1, T, H, K], v [1, T, HV, V], states [N, HV, V, K]. core_attn_out, if given, begins with
-            room for o, which is written there."""
+            """As vLLM's own: q, k [1, T, H, K], v [1, T, HV, V], states [N, HV, V, K]. Keys are normalised, here or
+            before. core_attn_out, if given, begins with room for o, which is written there."""
             from .. import forward
             out = None if core_attn_out is None else core_attn_out.view(-1)[:v.numel()].view(v.shape)
             return forward(q, k, v, g, beta, initial_state=initial_state, final_state=output_final_state,
