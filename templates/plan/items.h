@@ -60,8 +60,8 @@ __device__ Piece linePiece(const Call &call, const Plan &plan, const CutTile &ti
   return {item, tail, false};
 }
 
-// Where states are stored in place, of a tile with runs that may be through before another has taken the caller's state.
-// Who takes it comes before who waits for that, as early items may only wait for those before them.
+// Where states are stored in place, of a tile with runs that may be through before another has taken the caller's
+// state. Who takes it comes before who waits for that, as early items may only wait for those before them.
 __device__ void guard(const Call &call, const Plan &plan, const CutTile &tile, Int row, Piece &piece) {
   const bool takes = piece.item.from == Caller, stores = piece.item.to == Caller;
   if (takes || stores)
