@@ -326,24 +326,41 @@ void Lowering::lowerRecord(RecordOp op) {
                               add(stampRow(op.getView()), 8 * op.getSlot()), isRolesFirstThread(), false);
 }
 
-// From shared memory to the item's row, when it ends.
-void Lowering::flushStamps(ForeachOp op) {
+static std::set<int64_t> columnsThatWait(ForeachOp op) {
   std::set<int64_t> columns;
-  Value view;
   op.walk([&](StampOp stamp) {
     if (stamp.waits())
-      columns.insert(stamp.getSlot()), view = stamp.getView();
+      columns.insert(stamp.getSlot());
   });
+  return columns;
+}
+
+// What waits in shared memory is made 0 and, when an item `ends`, goes to its row before: 0 where it has stamped
+// nothing.
+void Lowering::clearStamps(ForeachOp op, bool ends) {
+  std::set<int64_t> columns = columnsThatWait(op);
   if (columns.empty())
     return;
+  Value view;
+  op.walk([&](StampOp stamp) { view = stamp.getView(); });
   forgetLane();
-  Value row = stampRow(view), mine = isRolesFirstThread();
-  Value from = add(sharedBase(), kernel->getAttrOfType<IntegerAttr>("stamps").getInt());
-  Value now = ::sm::ClockOp::create(b, loc), nowLow = arith::TruncIOp::create(b, loc, b.getI32Type(), now);
-  for (int64_t column : columns) {
-    Value low = ::sm::LoadSharedOp::create(b, loc, TypeRange{b.getI32Type()}, add(from, 4 * column)).getResult(0);
-    Value ago = arith::ExtUIOp::create(b, loc, b.getI64Type(), sub(nowLow, low)); // the upper halves are not kept
-    ::sm::StoreGlobalOp::create(b, loc, ValueRange{sub(now, ago)}, add(row, 8 * column), mine, false);
+  auto mine = scf::IfOp::create(b, loc, isRolesFirstThread(), false);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(mine.thenBlock()->getTerminator());
+    Value row = ends ? stampRow(view) : Value();
+    Value at = add(sharedBase(), kernel->getAttrOfType<IntegerAttr>("stamps").getInt());
+    Value now = ::sm::ClockOp::create(b, loc), nowLow = arith::TruncIOp::create(b, loc, b.getI32Type(), now);
+    for (int64_t column : columns) {
+      Value place = add(at, 4 * column);
+      if (ends) {
+        Value low = ::sm::LoadSharedOp::create(b, loc, TypeRange{b.getI32Type()}, place).getResult(0);
+        Value ago = arith::ExtUIOp::create(b, loc, b.getI64Type(), sub(nowLow, low)); // the upper halves are not kept
+        Value stamp = select(eq(low, 0), i64(0), sub(now, ago));
+        ::sm::StoreGlobalOp::create(b, loc, ValueRange{stamp}, add(row, 8 * column), yes(), false);
+      }
+      ::sm::StoreSharedOp::create(b, loc, ValueRange{i32(0)}, place, false);
+    }
   }
   forgetLane();
 }

@@ -341,6 +341,7 @@ Value Lowering::takeItem(ForeachOp op) {
 // needs when it needs it.
 LogicalResult Lowering::lowerForeach(ForeachOp op) {
   writeRecord(FirstShared, {copyIndex(), i32(0)});
+  clearStamps(op, false);
   SmallVector<Value *> carried = movedIn(op);
   SmallVector<Value> inits = load(carried);
   SmallVector<Location> locations(inits.size(), loc);
@@ -385,7 +386,7 @@ LogicalResult Lowering::lowerForeach(ForeachOp op) {
     fields[arg] = places[arg.getArgNumber()];
   if (failed(lowerBlock(op.getBody().front())))
     return failure();
-  flushStamps(op);
+  clearStamps(op, true);
 
   Value next = field(FirstShared);
   for (auto share : op.getBody().getOps<ShareOp>()) {

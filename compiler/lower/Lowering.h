@@ -137,7 +137,7 @@ private:
   Value stampRow(Value view);
   void lowerStamp(StampOp op);
   void lowerRecord(RecordOp op);
-  void flushStamps(ForeachOp op);
+  void clearStamps(ForeachOp op, bool ends);
   void lowerPrefetch(PrefetchOp op);
   void lowerAwait(AwaitOp op);
   void lowerSignal(SignalOp op);

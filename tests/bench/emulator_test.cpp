@@ -25,15 +25,17 @@ int main(int, char **arguments) try {
   call.launch();
   memory.download(stamps.data(), memory.size());
 
-  int whole = 0, makers = 0, hops = 0, others = 0;
+  int whole = 0, makers = 0, hops = 0, others = 0, wrong = 0;
   for (const Block &block : decode(stamps))
     for (const Piece &piece : block) {
       bool isWhole = piece.chunks() == 32 && !piece.stateOnly() && !piece.hops();
       bool makes = piece.chunks() == 32 && piece.stateOnly() == 32 && !piece.hops();
+      // The chain stamps chunks of which there is an output, and nothing is left of the piece before.
+      wrong += bool(piece[GDN_PROFILE_STATE_BEGIN]) != isWhole || bool(piece[GDN_PROFILE_STATE_S]) != isWhole;
       ++(isWhole ? whole : makes ? makers : piece.hops() == middle && !piece.chunks() ? hops : others);
     }
-  std::printf("%d whole, %d makers, %d hops, %d others\n", whole, makers, hops, others);
-  return whole == middle + 2 && makers == 2 * middle && hops == 2 && !others ? 0 : 4;
+  std::printf("%d whole, %d makers, %d hops, %d others, %d with wrong stamps\n", whole, makers, hops, others, wrong);
+  return whole == middle + 2 && makers == 2 * middle && hops == 2 && !others && !wrong ? 0 : 4;
 } catch (const gpu::Error &error) {
   std::fprintf(stderr, "%s\n", error.what());
   return 3;

@@ -193,8 +193,8 @@ typedef enum gdn_forward_flags {
   GDN_KEYS_NORMALISED = 8
 } gdn_forward_flags;
 
-/* Columns of a row of stamps: clocks of the SM but where it says otherwise. Those of a chunk are of the last chunk that
- * the first warpgroup of a role has had in hand. */
+/* Columns of a row of stamps: clocks of the SM but where it says otherwise. Those of a chunk are of the last chunk of
+ * the piece that the first warpgroup of a role has had in hand, 0 where it has had none. */
 typedef enum gdn_profile_column {
   GDN_PROFILE_BEGIN_NS = 0, /* the GPU's timer as the piece begins */
   GDN_PROFILE_BEGIN = 1,
@@ -260,7 +260,7 @@ typedef struct gdn_forward_args {
   /* NULL, or int64 [SMs, GDN_PROFILE_ROWS, GDN_PROFILE_COLUMNS]: uses the variant of the kernel that writes stamps, a
    * row for each of the first 15 pieces of work of a block, and one for the last of all. A bundle may have none. */
   void *profile;
-  size_t profile_size; /* bytes at profile */
+  size_t profile_size; /* bytes at profile: at least those of that array */
 
   void *workspace;       /* may be NULL if the size needed is 0; else a multiple of 16 */
   size_t workspace_size; /* bytes */
