@@ -89,6 +89,7 @@ tile.template @forward {
   tile.let @late = l2norm or profile         // no registers for gates from the start of a chunk on
   tile.let @parts = (K - K mod 64) / 64      // pieces of a matrix, as large as K and Q of a chunk
   tile.let @fine = io eq f16                 // A rounded to fp16 would be the largest error: the inverse takes it in two terms
+  tile.let @v_warp = fine ? 0 : 1            // elsewhere, the inverse in two terms has no registers left
   tile.require chunk mod 16 eq 0 else "the inverse works on 16x16 blocks"
 
   // t = (diag(1/beta) + strict_tril(A))^-1 by block diagonals: i is the blocks (w, w-i), warp w owns block row w.
@@ -238,9 +239,8 @@ tile.template @forward {
         %one = tile.value 1 : f32
         %by = arith.select %moves, %zero, %one : f32
         %a = tile.scale %a1 by %by : !row
-        %lb = tile.add %la, %G : !row, !row
-        %b = tile.exp2 %lb : !row
         %gam = tile.exp2 %G : !row
+        %b = tile.mul %a1, %gam : !row, !row
         %sgam = tile.scale %gam by %scale : !row
         %na = tile.neg %la : !row
         %ia0 = tile.exp2 %na : !row
@@ -254,7 +254,7 @@ tile.template @forward {
           tile.write %beta2 to %betat : !row to !rowb
         }
       }
-      tile.one_warp {
+      tile.one_warp nth(1) {
         tile.put %kq as (%k, %q) : !kq {
           tile.copy_in %k_in[%kh] at %here to %k : !qv to !kb
           scf.if %full { tile.copy_in %q_in[%kh] at %here to %q : !qv to !kb }
@@ -372,8 +372,11 @@ tile.template @forward {
         %n = tile.chunks %span
         %first, %step = tile.share %n
         %here0 = tile.chunk %span[%first]
-        %g0 = tile.load %g_in[%vh] at %here0 : !gv to !row
-        %beta0 = tile.load %beta_in[%vh] at %here0 : !gv to !row
+        %g0, %beta0 = tile.one_warp -> (!row, !row) {
+          %x = tile.load %g_in[%vh] at %here0 : !gv to !row
+          %y = tile.load %beta_in[%vh] at %here0 : !gv to !row
+          tile.yield %x, %y : !row, !row
+        }
         tile.call @prepare(%g0, %beta0, %first, %n, %span, %kh, %vh, %warm, %from, %k_in, %q_in, %A_log, %dt_bias, %scale, %options, %gates, %kq)
           : (!row, !row, i32, i32, !tile.span, i32, i32, i32, i32, !qv, !qv, !hv, !hv, f32, i32, !gates, !kq) -> ()
         scf.for %c = %first to %n step %step : i32 {
@@ -384,7 +387,7 @@ tile.template @forward {
           %kt, %qt = tile.get %kq : !kq
           tile.if profile { tile.stamp %clocks at 9 : !clk }
           %kk_ = tile.mma %kt, trans %kt : !kb, !kb
-          tile.one_warp {
+          tile.one_warp nth(v_warp) {
             tile.put %v as (%v1) : !v { tile.copy_in %v_in[%vh, %v0] at %here to %v1 : !vv to !vb }
           }
           %next = arith.addi %c, %step : i32
@@ -393,9 +396,12 @@ tile.template @forward {
             %x = tile.fill 0.0 : !row
             tile.yield %x, %x : !row, !row
           } else {
-            %x = tile.load %g_in[%vh] at %there : !gv to !row
-            %y = tile.load %beta_in[%vh] at %there : !gv to !row
-            tile.yield %x, %y : !row, !row
+            %l, %m = tile.one_warp -> (!row, !row) {
+              %x = tile.load %g_in[%vh] at %there : !gv to !row
+              %y = tile.load %beta_in[%vh] at %there : !gv to !row
+              tile.yield %x, %y : !row, !row
+            }
+            tile.yield %l, %m : !row, !row
           }
           %at, %bt, %sgt, %iat, %lt, %betat = tile.get %gates : !gates
           %slow = tile.any %lt : !rowb                              // a chunk that decays by more than the floor
@@ -444,9 +450,12 @@ tile.template @forward {
           }
           tile.if profile { tile.stamp %clocks at 12 : !clk }
           %g1, %beta1 = tile.if late -> (!row, !row) {
-            %x = tile.load %g_in[%vh] at %there : !gv to !row
-            %y = tile.load %beta_in[%vh] at %there : !gv to !row
-            tile.yield %x, %y : !row, !row
+            %l, %m = tile.one_warp -> (!row, !row) {
+              %x = tile.load %g_in[%vh] at %there : !gv to !row
+              %y = tile.load %beta_in[%vh] at %there : !gv to !row
+              tile.yield %x, %y : !row, !row
+            }
+            tile.yield %l, %m : !row, !row
           } else { tile.yield %g_soon, %beta_soon : !row, !row }
 
           // Then P. Meanwhile warps that have less of the inverse bring what this copy's next chunk needs.

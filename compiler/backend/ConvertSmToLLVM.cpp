@@ -82,6 +82,7 @@ public:
   Values lower(MovmatrixOp op);
   Values lower(ShuffleOp op);
   Values lower(AnyOp op);
+  Values lower(ElectOp op);
 
   // memory
   Values lower(LoadSharedOp op);
@@ -339,6 +340,11 @@ Values Lowering::lower(AnyOp op) {
   std::string result = a.out(op.getType());
   return a.emit("vote.sync.any.pred " + result + ", " + a.in(op.getValue()) + ", -1;", Effect::Order);
 }
+Values Lowering::lower(ElectOp op) {
+  Asm a = assembly();
+  std::string result = a.out(op.getType());
+  return a.emit("elect.sync _|" + result + ", -1;", Effect::Order);
+}
 
 //===-- memory --------------------------------------------------------------------------===//
 Values Lowering::lower(LoadSharedOp op) {
@@ -456,8 +462,8 @@ void lowerBody(KernelOp kernel) {
               BarSyncOp, BarArriveOp, WarpSyncOp, FenceAsyncOp, FlagLoadOp, FlagWaitOp, FlagRaiseOp, AtomicAddOp,
               AtomicCasOp, GridWaitOp, FenceAsyncGlobalOp, BulkLoadOp, BulkPrefetchOp, BulkStoreOp, BulkCommitOp,
               BulkWaitOp, WgmmaFenceOp, WgmmaOp, WgmmaCommitOp, WgmmaWaitOp, MmaOp, LdmatrixOp, StmatrixOp, MovmatrixOp,
-              ShuffleOp, AnyOp, LoadSharedOp, StoreSharedOp, LoadGlobalOp, StoreGlobalOp, PackOp, UnpackOp, Ex2Op,
-              RsqrtOp>(replace);
+              ShuffleOp, AnyOp, ElectOp, LoadSharedOp, StoreSharedOp, LoadGlobalOp, StoreGlobalOp, PackOp, UnpackOp,
+              Ex2Op, RsqrtOp>(replace);
   });
 }
 

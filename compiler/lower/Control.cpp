@@ -118,22 +118,33 @@ LogicalResult Lowering::lowerPerWarp(PerWarpOp op) {
 
 LogicalResult Lowering::lowerOneWarp(OneWarpOp op) {
   SmallVector<Value *> moved = movedIn(op);
-  SmallVector<Value> before = load(moved);
+  SmallVector<Value> others;
+  for (Value result : op.getResults())
+    for (Type type : typesOf(result.getType()))
+      others.push_back(type.isF32() ? f32(0) : i32(0));
+  unsigned own = others.size();
+  llvm::append_range(others, load(moved));
   int64_t chosen = op->getAttrOfType<IntegerAttr>("warp").getInt();
-  auto branch = scf::IfOp::create(b, loc, ValueRange(before).getTypes(), eq(warpInCopy(), chosen), !before.empty());
+  auto branch = scf::IfOp::create(b, loc, ValueRange(others).getTypes(), eq(warpInCopy(), chosen), !others.empty());
   OpBuilder::InsertionGuard guard(b);
   if (!branch.thenBlock()->empty())
     branch.thenBlock()->back().erase();
   b.setInsertionPointToStart(branch.thenBlock());
   forgetLane();
-  if (failed(lowerBlock(op.getBody().front())))
+  Block &body = op.getBody().front();
+  if (failed(lowerBlock(body)))
     return failure();
-  scf::YieldOp::create(b, loc, load(moved));
-  if (!before.empty()) {
+  SmallVector<Value> yields;
+  if (own)
+    yields = flat(body.getTerminator()->getOperands());
+  llvm::append_range(yields, load(moved));
+  scf::YieldOp::create(b, loc, yields);
+  if (!others.empty()) {
     b.setInsertionPointToEnd(branch.elseBlock());
-    scf::YieldOp::create(b, loc, before);
+    scf::YieldOp::create(b, loc, others);
   }
-  store(moved, branch.getResults());
+  bind(op.getResults(), branch.getResults().take_front(own));
+  store(moved, branch.getResults().drop_front(own));
   forgetLane();
   return success();
 }

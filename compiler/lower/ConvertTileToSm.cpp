@@ -38,7 +38,7 @@ SmallVector<Value> Lowering::flat(ValueRange values) {
   SmallVector<Value> out;
   for (Value v : values) {
     if (auto chunk = v.getDefiningOp<ChunkOp>())
-      out.push_back(scalar(chunk.getIndex()));
+      out.push_back(sub(scalar(chunk.getIndex()), chunksOfItem()));
     else if (isa<FragType, PendingType, ChunkType>(v.getType()))
       llvm::append_range(out, regs.at(canonical(v)));
     else
@@ -99,22 +99,27 @@ Value Lowering::computeScalar(Value v) {
   Operation *op = v.getDefiningOp();
   if (!op)
     return copyIndex(); // the role's argument
-  if (isa<ChunksOp>(op)) {
-    Value tokens = sub(field(End), field(Begin));
-    return arith::DivUIOp::create(b, loc, add(tokens, chunk - 1), i32(chunk));
-  }
+  if (isa<ChunksOp>(op))
+    return chunksOfItem();
   IRMapping map;
   for (Value operand : op->getOperands())
     map.map(operand, scalar(operand));
   return b.clone(*op, map)->getResult(0);
 }
+Value Lowering::chunksOfItem() {
+  if (!chunksNow)
+    chunksNow = arith::DivUIOp::create(b, loc, add(sub(field(End), field(Begin)), chunk - 1), i32(chunk));
+  return chunksNow;
+}
+// A chunk that travels with a loop is counted from the item's end, as the loop counts: so nothing is read to carry it.
 std::pair<Value, Value> Lowering::rowsOf(Value v) {
   if (auto it = rowsNow.find(v); it != rowsNow.end())
     return it->second;
   if (auto rows = v.getDefiningOp<RowsOp>())
     return rowsNow[v] = {scalar(rows.getFirst()), i32(chunk)};
   auto op = v.getDefiningOp<ChunkOp>();
-  Value first = add(field(Begin), mul(op ? scalar(op.getIndex()) : scalar(v), chunk));
+  Value index = op ? scalar(op.getIndex()) : add(scalar(v), chunksOfItem());
+  Value first = add(field(Begin), mul(index, chunk));
   Value valid = arith::MinSIOp::create(b, loc, sub(field(End), first), i32(chunk));
   return rowsNow[v] = {first, Value(arith::MaxSIOp::create(b, loc, valid, i32(0)))};
 }

@@ -43,8 +43,8 @@ void Lowering::lowerCopyOut(CopyOutOp op) {
   forgetLane();
 }
 
-// Address of an element: leading axes by `index`, the last ones by element offsets in `inner` (null: none).
-Value Lowering::elementAddress(Value view, ValueRange index, ArrayRef<Value> inner, int64_t bytes) {
+// Place of an element: leading axes by `index`, the last ones by element offsets in `inner` (null: none).
+Value Lowering::elementOffset(Value view, ValueRange index, ArrayRef<Value> inner) {
   ViewRef &v = views.at(view);
   Value at;
   auto accumulate = [&](Value i, Value stride) {
@@ -58,7 +58,10 @@ Value Lowering::elementAddress(Value view, ValueRange index, ArrayRef<Value> inn
   for (auto [k, i] : llvm::enumerate(inner))
     if (i)
       accumulate(i, v.strides[index.size() + k]);
-  return add(v.pointer, mul(at, bytes));
+  return at;
+}
+Value Lowering::elementAddress(Value view, ValueRange index, ArrayRef<Value> inner, int64_t bytes) {
+  return add(views.at(view).pointer, mul(elementOffset(view, index, inner), bytes));
 }
 
 // Emits a body for fp32 elements and one for 16-bit elements of a view whose element type is known at run time.
@@ -105,63 +108,27 @@ SmallVector<Value> Lowering::loadElement(LoadOp op) {
   });
 }
 
-// The one warp that works with a value, if there is one; also after a turn of a loop.
-static OneWarpOp workerOf(Value value) {
-  SmallVector<Value> reached{value};
-  for (size_t i = 0; i < reached.size(); ++i)
-    for (OpOperand &use : reached[i].getUses()) {
-      Operation *user = use.getOwner();
-      if (auto one = user->getParentOfType<OneWarpOp>())
-        return one;
-      Value next;
-      if (auto loop = dyn_cast<scf::ForOp>(user))
-        next = loop.getTiedLoopRegionIterArg(&use);
-      else if (auto loop = dyn_cast<scf::ForOp>(user->getParentOp()); loop && isa<scf::YieldOp>(user))
-        next = loop.getRegionIterArg(use.getOperandNumber());
-      if (next && !llvm::is_contained(reached, next))
-        reached.push_back(next);
-    }
-  return {};
-}
-
-// Two tokens a lane, by the warp that works with them; past the chunk's end, zeros.
+// Two tokens a lane; past the chunk's end, zeros.
 SmallVector<Value> Lowering::loadRow(LoadOp op) {
-  SmallVector<Type> types(2, b.getF32Type());
-  auto load = [&] {
-    Value element = views.at(op.getView()).element;
-    return ifWide(op.getView(), types, [&](bool full) {
-      auto [first, rows] = rowsOf(op.getChunk());
-      SmallVector<Value> index = flat(op.getIndex());
-      Value token = shl(lane(), 1);
-      SmallVector<Value> out;
-      for (int64_t e = 0; e < 2; ++e) {
-        Value t = add(token, e);
-        SmallVector<Value> where{add(first, t)};
-        llvm::append_range(where, index);
-        Value valid = cmp(arith::CmpIPredicate::slt, t, rows);
-        Value at = elementAddress(op.getView(), where, {}, full ? 4 : 2);
-        Value v = ::sm::LoadGlobalOp::create(b, loc, TypeRange{full ? Type(b.getF32Type()) : b.getI32Type()}, at, valid,
-                                             !full)
-                      .getResult(0);
-        out.push_back(full ? v : widen(v, element, false));
-      }
-      return out;
-    });
-  };
-  OneWarpOp worker = workerOf(op.getFrag());
-  if (!worker)
-    return load();
-  forgetLane();
-  auto mine =
-      scf::IfOp::create(b, loc, types, eq(warpInCopy(), worker->getAttrOfType<IntegerAttr>("warp").getInt()), true);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(mine.thenBlock());
-  forgetLane();
-  scf::YieldOp::create(b, loc, load());
-  b.setInsertionPointToStart(mine.elseBlock());
-  scf::YieldOp::create(b, loc, SmallVector<Value>(2, f32(0)));
-  forgetLane();
-  return llvm::to_vector_of<Value>(mine.getResults());
+  ViewRef &view = views.at(op.getView());
+  auto [first, rows] = rowsOf(op.getChunk());
+  Value token = shl(lane(), 1);
+  SmallVector<Value> index{add(first, token)};
+  llvm::append_range(index, flat(op.getIndex()));
+  Value at = elementOffset(op.getView(), index, {}), step = view.strides[0] ? view.strides[0] : i64(1);
+  Value there[] = {cmp(arith::CmpIPredicate::slt, token, rows), cmp(arith::CmpIPredicate::slt, add(token, 1), rows)};
+  return ifWide(op.getView(), SmallVector<Type>(2, b.getF32Type()), [&](bool full) {
+    int64_t bytes = full ? 4 : 2;
+    Value here = add(view.pointer, mul(at, bytes));
+    SmallVector<Value> out;
+    for (Value valid : there) {
+      Type type = full ? Type(b.getF32Type()) : b.getI32Type();
+      Value v = ::sm::LoadGlobalOp::create(b, loc, TypeRange{type}, here, valid, !full).getResult(0);
+      out.push_back(full ? v : widen(v, view.element, false));
+      here = add(here, mul(step, bytes));
+    }
+    return out;
+  });
 }
 
 // Visits a thread's registers of a matrix in global memory, the last two axes of its view, columns 8j + 2q + e and rows

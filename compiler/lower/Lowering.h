@@ -143,6 +143,7 @@ private:
   void lowerSignal(SignalOp op);
   std::pair<Value, Value> headAndColumn(Value view, ValueRange index);
   SmallVector<Value> coordinates(Value column, Value head, Value chunk);
+  Value elementOffset(Value view, ValueRange index, llvm::ArrayRef<Value> inner);
   Value elementAddress(Value view, ValueRange index, llvm::ArrayRef<Value> inner, int64_t bytes);
   SmallVector<Value> loadRow(LoadOp op);
   SmallVector<Value> loadElement(LoadOp op);
@@ -239,7 +240,7 @@ private:
   Value isRolesFirstThread();
   Value isFirstThread() { return mlir::arith::AndIOp::create(b, loc, eq(warpInCopy(), 0), isLane0()); }
   void forgetLane() {
-    laneNow = warpNow = baseNow = {};
+    laneNow = warpNow = baseNow = chunksNow = {};
     positionNow.clear();
     scalarNow.clear();
     rowsNow.clear();
@@ -249,6 +250,7 @@ private:
   // First token and valid rows of a chunk.
   std::pair<Value, Value> rowsOf(Value chunk);
   Value computeScalar(Value v);
+  Value chunksOfItem();
 
   static ::sm::Half half(Type t) { return t.isF16() ? ::sm::Half::F16 : ::sm::Half::BF16; }
   Value pack(Type t, Value lo, Value hi) { return ::sm::PackOp::create(b, loc, half(t), lo, hi, false); }
@@ -269,7 +271,7 @@ private:
   RoleOp role;
   int64_t copies = 1, warps = 4;
   std::optional<int64_t> staticWarp; // inside per_warp
-  Value laneNow, warpNow, baseNow;
+  Value laneNow, warpNow, baseNow, chunksNow;
   DenseMap<Track *, Value> positionNow;
   DenseMap<Value, Value> scalarNow;
   DenseMap<Value, std::pair<Value, Value>> rowsNow;

@@ -213,7 +213,10 @@ LogicalResult Lowering::lowerPut(PutOp op) {
     ::sm::MbarrierArriveOp::create(b, loc, full, isLane0(), ValueRange{});
     return success();
   }
-  auto issuer = scf::IfOp::create(b, loc, isLane0(), false);
+  // So that ptxas sees one thread at work: to others' coordinates it would come back in loops. It sees lane 0 where no
+  // branch follows, an elected one where one does.
+  bool branches = !body.getOps<scf::IfOp>().empty();
+  auto issuer = scf::IfOp::create(b, loc, branches ? Value(::sm::ElectOp::create(b, loc)) : isLane0(), false);
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPoint(issuer.thenBlock()->getTerminator());

@@ -42,6 +42,8 @@ struct AssignLayouts : tile::impl::AssignLayoutsPassBase<AssignLayouts> {
       joinAll(loop.getInits(), loop.getResults());
       joinAll(loop.getRegionIterArgs(), loop.getResults());
       joinAll(loop.getYieldedValues(), loop.getResults());
+    } else if (isa<OneWarpOp>(op) && op->getNumResults()) {
+      joinAll(op->getRegion(0).front().getTerminator()->getOperands(), op->getResults());
     } else if (auto branch = dyn_cast<scf::IfOp>(op); branch && branch.getNumResults()) {
       joinAll(branch.thenYield().getOperands(), branch.getResults());
       joinAll(branch.elseYield().getOperands(), branch.getResults());

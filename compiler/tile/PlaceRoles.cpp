@@ -14,22 +14,8 @@ namespace {
 struct PlaceRoles : tile::impl::PlaceRolesPassBase<PlaceRoles> {
   using PlaceRolesPassBase::PlaceRolesPassBase;
 
-  // How many pieces of work for one warp stand next to an op, in front of it, with nothing but scalars between.
-  static size_t placesBefore(Operation *op) {
-    size_t places = 0;
-    for (Operation *before = op->getPrevNode(); before; before = before->getPrevNode()) {
-      size_t inside = 0;
-      before->walk([&](OneWarpOp) { ++inside; });
-      places += inside;
-      if (!inside && !isPure(before))
-        return places;
-    }
-    return isa<scf::IfOp>(op->getParentOp()) ? places + placesBefore(op->getParentOp()) : places;
-  }
-
-  // What one warp does alone is for the one with the fewest blocks of a triangular inverse to multiply; what stands
-  // next to it, but for scalars, for the next: they run side by side.
-  static void placeOneWarps(RoleOp role) {
+  // What one warp does alone is for those with the fewest blocks of a triangular inverse to multiply.
+  static LogicalResult placeOneWarps(RoleOp role) {
     SmallVector<std::pair<int64_t, int64_t>> warps; // work, warp
     for (int64_t w = 0; w < intOf(role.getWarps()); ++w) {
       int64_t work = 0;
@@ -38,8 +24,16 @@ struct PlaceRoles : tile::impl::PlaceRolesPassBase<PlaceRoles> {
     }
     llvm::sort(warps);
     OpBuilder b(role);
-    role.walk(
-        [&](OneWarpOp op) { op->setAttr("warp", b.getI64IntegerAttr(warps[placesBefore(op) % warps.size()].second)); });
+    WalkResult r = role.walk([&](OneWarpOp op) -> WalkResult {
+      if (op.rank() < 0 || op.rank() >= int64_t(warps.size()))
+        return op.emitOpError("expected one of the role's ") << warps.size() << " warps, got nth(" << op.rank() << ")";
+      for (Operation *user : op->getUsers())
+        if (auto other = user->getParentOfType<OneWarpOp>(); !other || other.rank() != op.rank())
+          return user->emitOpError("uses what only warp nth(") << op.rank() << ") of its role holds";
+      op->setAttr("warp", b.getI64IntegerAttr(warps[op.rank()].second));
+      return WalkResult::advance();
+    });
+    return failure(r.wasInterrupted());
   }
 
   LogicalResult place(KernelOp kernel) {
@@ -59,7 +53,8 @@ struct PlaceRoles : tile::impl::PlaceRolesPassBase<PlaceRoles> {
         role->setAttr("turn_barrier", b.getI64IntegerAttr(barrier));
         barrier += copies;
       }
-      placeOneWarps(role);
+      if (failed(placeOneWarps(role)))
+        return failure();
       warp += warps * copies;
       total += warps * copies * 32 * regs;
     }

@@ -20,7 +20,7 @@ struct Deferred {
   DeferOp defer;
   ResumeOp resume;
   SetVector<Value> captures;
-  bool byOneWarp; // the resume stands in a tile.one_warp
+  OneWarpOp worker; // the resume stands in it
 };
 
 // What a product accumulates: a value a token is none.
@@ -43,7 +43,7 @@ struct Rotate : tile::impl::RotatePassBase<Rotate> {
     });
     if (resumes.size() != 1 || !loop.getBody()->findAncestorOpInBlock(*resumes[0])->isBeforeInBlock(defer))
       return defer.emitOpError("expected one tile.resume of this name before it in the loop");
-    Deferred d{defer, resumes[0], {}, bool(resumes[0]->getParentOfType<OneWarpOp>())};
+    Deferred d{defer, resumes[0], {}, resumes[0]->getParentOfType<OneWarpOp>()};
     defer.walk([&](Operation *op) {
       for (Value v : op->getOperands())
         if (!defer.getBody().isAncestor(v.getParentRegion()) && loop.getRegion().isAncestor(v.getParentRegion()))
@@ -104,10 +104,9 @@ struct Rotate : tile::impl::RotatePassBase<Rotate> {
       Value some = tested ? Value(arith::CmpIOp::create(b, next.getLoc(), arith::CmpIPredicate::slt,
                                                         next.getLowerBound(), next.getUpperBound()))
                           : Value();
-      OneWarpOp byOneWarp;
-      if (d.byOneWarp) {
-        byOneWarp = OneWarpOp::create(b, d.defer.getLoc());
-        b.setInsertionPointToStart(&byOneWarp.getBody().emplaceBlock());
+      if (d.worker) {
+        auto worker = OneWarpOp::create(b, d.defer.getLoc(), TypeRange(), d.worker.getNthAttr());
+        b.setInsertionPointToStart(&worker.getBody().emplaceBlock());
       }
       place(b, d, last.take_front(n), some);
       end = behind ? behind->getPrevNode() : &block->back();

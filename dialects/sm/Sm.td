@@ -287,6 +287,11 @@ def ShuffleOp : Sm_Op<"shuffle", [AllTypesMatch<["value", "result"]>]> {
   let results = (outs AnyTypeOf<[F32, I32]>:$result);
   let assemblyFormat = "$mode $value `by` $lane attr-dict `:` type($value)";
 }
+def ElectOp : Sm_Op<"elect"> {
+  let summary = "elect.sync over the whole warp: true in one lane, always the same. ptxas knows that what it guards is one thread's";
+  let results = (outs I1:$result);
+  let assemblyFormat = "attr-dict";
+}
 def AnyOp : Sm_Op<"any"> {
   let summary = "vote.sync.any over the whole warp";
   let arguments = (ins I1:$value);

@@ -83,9 +83,17 @@ static LogicalResult verifyShare(scf::ForOp loop) {
         return loop.emitOpError("moves ") << n << " slots of a ring in one turn, expected 1";
   return success();
 }
+static LogicalResult verifyYields(Operation *op) {
+  Block &body = op->getRegion(0).front();
+  auto yield = body.empty() ? YieldOp() : dyn_cast<YieldOp>(body.back());
+  if ((yield ? TypeRange(yield.getOperandTypes()) : TypeRange()) != op->getResultTypes())
+    return op->emitOpError("expected the region to yield the results");
+  return success();
+}
+LogicalResult OneWarpOp::verify() { return verifyYields(*this); }
 LogicalResult TurnOp::verify() {
-  if (getBody().front().getTerminator()->getOperandTypes() != getResultTypes())
-    return emitOpError("expected the region to yield the results");
+  if (failed(verifyYields(*this)))
+    return failure();
   for (auto loop = (*this)->getParentOfType<scf::ForOp>(); loop; loop = loop->getParentOfType<scf::ForOp>())
     if (loop.getLowerBound().getDefiningOp<ShareOp>())
       return emitOpError("in a shared loop, where the role's copies do not all get here");

@@ -129,6 +129,8 @@ sm.kernel @ops(%map: !sm.map, %p: i64, %s: f32) attributes {threads = 256 : i64,
   %s2 = sm.shuffle bfly %s1 by %lane : i32
   // CHECK: has_side_effects "{{.*}}vote.sync.any.pred $0, $1, -1;", "=b,b" %[[PRED]]
   %any = sm.any %pred
+  // CHECK: has_side_effects "{{.*}}elect.sync _|$0, -1;", "=b"
+  %one = sm.elect
 
   // CHECK: %[[AT:.*]] = llvm.inttoptr %[[BASE]] : i32 to !llvm.ptr<3>
   // CHECK: llvm.load %[[AT]] {alignment = 16 : i64} : !llvm.ptr<3> -> vector<4xf32>

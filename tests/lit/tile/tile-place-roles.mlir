@@ -5,8 +5,10 @@
 
 // CHECK: tile.role @aux
 // CHECK: tile.one_warp
-// The warp with the least of the inverse to do.
+// The warp with the least of the inverse to do, and the next one.
 // CHECK: } {warp = 0 : i64}
+// CHECK: tile.one_warp nth(1)
+// CHECK: } {warp = 1 : i64}
 // CHECK: } {barrier = 1 : i64, first_warp = 0 : i64}
 // Two copies of @aux have two barriers, so those of @state follow, and one for each copy's turn.
 // CHECK: tile.role @state
@@ -55,4 +57,23 @@ tile.kernel @registers() { tile.role @r warps(4) registers(240) copies(3) { tile
 tile.kernel @more_than_brought() {
   tile.role @chain warps(4) registers(224) { tile.turn { tile.yield } }
   tile.role @aux warps(4) registers(144) copies(2) { tile.turn { tile.yield } }
+}
+
+// -----
+tile.kernel @fifth() {
+  // expected-error @+1 {{expected one of the role's 4 warps, got nth(4)}}
+  tile.role @r warps(4) registers(24) { tile.one_warp nth(4) { } }
+}
+
+// -----
+!row = !tile.frag<[1, 64], f32>
+tile.kernel @elsewhere() {
+  tile.role @r warps(4) registers(24) {
+    %a = tile.one_warp nth(1) -> (!row) {
+      %x = tile.fill 0.0 : !row
+      tile.yield %x : !row
+    }
+    // expected-error @+1 {{uses what only warp nth(1) of its role holds}}
+    tile.one_warp { %b = tile.neg %a : !row }
+  }
 }
