@@ -147,9 +147,18 @@ tile.template @forward {
     tile.yield %y : !sq
   }
 
-  tile.proc @right_side(%ks: !acc, %Vh: !acch, %at: !rowb, %bt: !rowb) {
+  tile.proc @right_side(%ks: !acc, %Vh: !acch, %at: !rowb, %bt: !rowb, %slow: i1) {
     %a = tile.read %at : !rowb
-    %b = tile.read %bt : !rowb
+    %b = scf.if %slow -> (!row) {
+      %x = tile.read %bt : !rowb
+      scf.yield %x : !row
+    } else {
+      %x = tile.read %bt : !rowb
+      %gamC = tile.last %x : !row
+      %ones = tile.fill 1.0 : !row
+      %y = tile.mul %ones, %gamC : !row, !one
+      scf.yield %y : !row
+    }
     %V = tile.convert %Vh : !acch to !acc
     %aV = tile.mul %V, %a : !acc, !row
     %bks = tile.mul %ks, %b : !acc, !row
@@ -403,11 +412,17 @@ tile.template @forward {
             }
             tile.yield %l, %m : !row, !row
           }
+          %rq = tile.if l2norm -> (!col) {
+            %qq = tile.row_squares %qt : !kb
+            %x = tile.rsqrt %qq plus 1.0e-6 : !col
+            tile.yield %x : !col
+          } else {
+            %x = tile.fill 0.0 : !col
+            tile.yield %x : !col
+          }
           %at, %bt, %sgt, %iat, %lt, %betat = tile.get %gates : !gates
           %slow = tile.any %lt : !rowb                              // a chunk that decays by more than the floor
           tile.if l2norm {                                          // norms go into the factors of rows, each warp's its own
-            %qq = tile.row_squares %qt : !kb
-            %rq = tile.rsqrt %qq plus 1.0e-6 : !col
             %sg = tile.read trans %sgt : !rowb
             %ia = tile.read trans %iat : !rowb
             %sgrq = tile.mul %sg, %rq : !col, !col
@@ -595,17 +610,19 @@ tile.template @forward {
           %kt, %qt = tile.get %kq : !kq
           %ks_ = tile.mma %Sh, trans %kt : !stateh, !kb
           %at, %bt, %sgt, %iat, %lt, %betat = tile.get %gates : !gates
+          %slow = tile.any %lt : !rowb
           %vt = tile.get %v : !v
           %ks = tile.wait %ks_ : !tile.pending<!acc>
           %vbox = tile.sub_tile %vt[%c0, %v1] : !vb to !vh
           %Vh = tile.read trans %vbox : !vh
           %Wh, %tt = tile.if l2norm -> (!wh, !tb) {
             %y = tile.get %t : !t
-            %x = tile.call @right_side(%ks, %Vh, %at, %betat) : (!acc, !acch, !rowb, !rowb) -> !wh
+            %always = arith.cmpi eq, %c0, %c0 : i32
+            %x = tile.call @right_side(%ks, %Vh, %at, %betat, %always) : (!acc, !acch, !rowb, !rowb, i1) -> !wh
             tile.release %v : !v
             tile.yield %x, %y : !wh, !tb
           } else {
-            %x = tile.call @right_side(%ks, %Vh, %at, %bt) : (!acc, !acch, !rowb, !rowb) -> !wh
+            %x = tile.call @right_side(%ks, %Vh, %at, %bt, %slow) : (!acc, !acch, !rowb, !rowb, i1) -> !wh
             tile.release %v : !v
             %y = tile.get %t : !t
             tile.yield %x, %y : !wh, !tb
@@ -650,6 +667,7 @@ tile.template @forward {
 
           // Both products are waited for: V and W need the registers that hold S's operand.
           %at, %bt, %sgt, %iat, %lt, %betat = tile.get %gates : !gates
+          %slow = tile.any %lt : !rowb
           %vt = tile.get %v : !v
           %ks = tile.wait %ks_ : !tile.pending<!acc>
           %qs = tile.wait %qs_ : !tile.pending<!acc>
@@ -660,11 +678,12 @@ tile.template @forward {
           // W = a V - b K S, U = T W.
           %Wh, %tt = tile.if l2norm -> (!wh, !tb) {                 // then b / |k| is where beta was, once T is there
             %y = tile.get %t : !t
-            %x = tile.call @right_side(%ks, %Vh, %at, %betat) : (!acc, !acch, !rowb, !rowb) -> !wh
+            %always = arith.cmpi eq, %c0, %c0 : i32
+            %x = tile.call @right_side(%ks, %Vh, %at, %betat, %always) : (!acc, !acch, !rowb, !rowb, i1) -> !wh
             tile.release %v : !v
             tile.yield %x, %y : !wh, !tb
           } else {
-            %x = tile.call @right_side(%ks, %Vh, %at, %bt) : (!acc, !acch, !rowb, !rowb) -> !wh
+            %x = tile.call @right_side(%ks, %Vh, %at, %bt, %slow) : (!acc, !acch, !rowb, !rowb, i1) -> !wh
             tile.release %v : !v
             %y = tile.get %t : !t
             tile.yield %x, %y : !wh, !tb

@@ -31,25 +31,27 @@ void Lowering::lowerDiag(DiagOp op) {
   regs[op.getDiagonal()] = blockDiagonal(ownBlock(op.getValue()));
 }
 
-// The diagonal of X X^T: as left operand a warp's rows, as right one the upper and the lower half of the same
-// registers.
+// The diagonal of X X^T, but not as products: the tensor cores are the chain's.
 void Lowering::lowerRowSquares(RowSquaresOp op) {
   Value buf = op.getBuf();
   auto type = cast<BufType>(buf.getType());
   held[buffers.lookup(buf).ring].generic = true; // the products have used what was read long before the release
   forgetLane();
-  SmallVector<Value> upper(4, f32(0)), lower = upper;
+  auto contract = arith::FastMathFlags::contract;
+  SmallVector<Value> sums(2, f32(0));
   for (int64_t c = 0; c < type.dim(1) / 16; ++c) {
     auto load = ::sm::LdmatrixOp::create(b, loc, SmallVector<Type>(4, b.getI32Type()),
                                          blockAddress(buf, warpInCopy(), c), false);
-    SmallVector<Value> x = llvm::to_vector_of<Value>(load.getValues());
-    auto step = [&](SmallVector<Value> &sum, ValueRange right) {
-      auto mma = ::sm::MmaOp::create(b, loc, x, right, sum, half(type.getElement()));
-      sum = llvm::to_vector_of<Value>(mma.getResults());
-    };
-    step(upper, {x[0], x[2]});
-    step(lower, {x[1], x[3]});
+    for (int64_t i = 0; i < 4; ++i) {
+      auto [even, odd] = unpack(type.getElement(), load.getResult(i));
+      Value &sum = sums[i % 2]; // of this thread's first or second row
+      for (Value v : {even, odd})
+        sum = arith::AddFOp::create(b, loc, arith::MulFOp::create(b, loc, v, v, contract), sum, contract);
+    }
   }
-  upper.append(lower);
-  regs[op.getSums()] = blockDiagonal(upper);
+  for (Value &sum : sums)
+    for (int64_t other : {1, 2}) // the four threads of a row
+      sum =
+          arith::AddFOp::create(b, loc, sum, ::sm::ShuffleOp::create(b, loc, ::sm::ShuffleMode::Bfly, sum, i32(other)));
+  regs[op.getSums()] = sums;
 }
