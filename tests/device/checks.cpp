@@ -1,6 +1,7 @@
 #include "tests/device/checks.h"
 #include "tests/reference/numbers.h"
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 
 namespace gdn::device {
@@ -172,7 +173,8 @@ Verdict changing(const Session &session, const Member &member, uint64_t seed, bo
   std::optional<gpu::Graph> captured;
   if (graph)
     captured.emplace(session.gpu, [&] { call.launch(); });
-  for (size_t turn = 1; turn <= member.recipe.lengths.size() && verdict.passed; ++turn) {
+  const size_t turns = member.turns ? member.turns : member.recipe.lengths.size();
+  for (size_t turn = 1; turn <= turns && verdict.passed; ++turn) {
     Problem changed = problemOf(member, otherLengths(member.recipe, turn), seed + turn);
     call.upload(changed);
     call.poison();
@@ -215,6 +217,35 @@ Verdict cuts(const Session &session, const Member &member, uint64_t seed) {
   return verdict;
 }
 
+// Rows [of `all`, heads, width] of a whole and of a part of it: the part's rows begin at `row`, its heads at `head`.
+bool areBits(const std::vector<float> &whole, size_t heads, size_t row, size_t head, const std::vector<float> &part,
+             size_t partHeads, size_t width) {
+  for (size_t at = 0; at < part.size(); at += partHeads * width, ++row)
+    if (std::memcmp(&whole[(row * heads + head) * width], &part[at], partHeads * width * sizeof(float)))
+      return false;
+  return true;
+}
+
+Verdict apart(const Session &session, const Member &member, uint64_t seed) {
+  Verdict verdict;
+  const Problem p = problemOf(member, seed);
+  const Outcome together = Call(session.gpu, session.bundle, p, member.storage).run();
+  judgeNumbers(session, member, p, together, verdict);
+  auto compare = [&](const Problem &part, size_t token, size_t sequence, size_t head, const char *otherwise) {
+    Outcome got = Call(session.gpu, session.bundle, part, member.storage).run();
+    verdict.require(
+        areBits(together.output, p.valueHeads, token, head, got.output, part.valueHeads, p.valueDim) &&
+            areBits(together.state, p.valueHeads, sequence, head, got.state, part.valueHeads, p.stateSize()),
+        otherwise);
+  };
+  for (size_t n = 0; n < p.sequences(); ++n)
+    if (p.offsets[n] < p.offsets[n + 1])
+      compare(p.oneSequence(n), p.offsets[n], n, 0, "a sequence alone differs");
+  for (uint32_t half : {0u, p.valueHeads / 2})
+    compare(p.someHeads(half, p.valueHeads / 2), 0, 0, half, "half of the heads alone differ");
+  return verdict;
+}
+
 Verdict splits(const Session &session, const Member &member, uint64_t seed) {
   Verdict verdict;
   Problem problem = problemOf(member, seed);
@@ -247,6 +278,8 @@ Verdict judge(const Session &session, const Member &member, uint64_t seed) {
     return changing(session, member, seed, false);
   case Check::Graph:
     return changing(session, member, seed, true);
+  case Check::Apart:
+    return apart(session, member, seed);
   case Check::Splits:
     return splits(session, member, seed);
   case Check::Cuts:

@@ -281,6 +281,18 @@ void invariance(List &list) {
   list.add("invariance", "run to run", {130, 1, 0, 65}, 2, 4).check = Check::Repeat;
   list.add("invariance", "run to run, large", {3000, 1, 0, 65, 64, 500}, 16, 64).check = Check::Repeat;
   list.add("invariance", "graph, other lengths", {65, 0, 64, 1, 200}).check = Check::Graph;
+  Member &often = list.add("invariance", "graph, 200 replays", {700, 65, 0, 64, 1, 200});
+  often.check = Check::Graph;
+  often.turns = 200;
+  often.storage.cuts = GDN_CUT_AUTO | GDN_KEYS_NORMALISED;
+  for (uint32_t cuts : {uint32_t(GDN_CUT_OFF), uint32_t(GDN_CUT_INVARIANT | GDN_KEYS_NORMALISED)})
+    for (bool isLong : {false, true}) {
+      Lengths lengths = isLong ? Lengths{5000, 0, 65, 1500, 64, 1, 3000} : Lengths{65, 0, 130, 1};
+      Member &member = list.add("invariance", "", std::move(lengths), isLong ? 4 : 2, isLong ? 8 : 4);
+      member.name = std::string(cuts == GDN_CUT_OFF ? "uncut" : "invariant") + ", apart" + (isLong ? ", long" : "");
+      member.check = Check::Apart;
+      member.storage.cuts = cuts;
+    }
   list.add("invariance", "every split", {130, 1, 0, 64}, 1, 3).check = Check::Splits;
 }
 

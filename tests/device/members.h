@@ -23,6 +23,7 @@ enum class Check {
   Repeat,    // the same bits every time
   Update,    // offsets and data replaced in place between calls
   Graph,     // the same, between replays of one graph
+  Apart,     // each sequence alone, and each half of the heads: the same bits as together
   Splits,    // against the reference with every number of blocks a head
   Cuts,      // no less exact than without cuts, by more than a fifth
   Reference, // the fp64 reference on the GPU against the one on the CPU
@@ -34,6 +35,7 @@ struct Member {
   reference::Recipe recipe;
   Storage storage;
   Check check = Check::Numbers;
+  size_t turns = 0; // of Update and Graph; 0: as many as there are sequences
 
   int64_t chunks() const; // of 64 tokens, over all heads: what it costs
 };

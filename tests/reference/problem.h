@@ -42,8 +42,11 @@ struct Problem {
   // Whether the state behind so many tokens is one, of a sequence that is long enough.
   bool isCheckpoint(int64_t tokens) const { return every && tokens % every == 0 && (before || tokens > 0); }
 
-  // The same call for one value head and its key head alone.
-  Problem oneHead(uint32_t valueHead) const;
+  // The same call for some value heads, whole groups of a key head or one, and their key heads alone.
+  Problem someHeads(uint32_t first, uint32_t count) const;
+  Problem oneHead(uint32_t valueHead) const { return someHeads(valueHead, 1); }
+  // For one sequence alone.
+  Problem oneSequence(size_t sequence) const;
 };
 
 struct Result {

@@ -123,25 +123,45 @@ double Problem::norm(const std::vector<float> &rows, size_t token, uint32_t keyH
   return std::sqrt(sum);
 }
 
-Problem Problem::oneHead(uint32_t valueHead) const {
-  Problem one = *this;
-  one.keyHeads = one.valueHeads = 1;
-  auto pick = [](const std::vector<float> &all, size_t heads, size_t head, size_t width) {
-    std::vector<float> picked(all.size() / heads);
-    for (size_t row = 0; row * width < picked.size(); ++row)
-      std::copy_n(&all[(row * heads + head) * width], width, &picked[row * width]);
+Problem Problem::someHeads(uint32_t first, uint32_t count) const {
+  Problem some = *this;
+  const uint32_t firstKey = keyHead(first), lastKey = keyHead(first + count - 1);
+  some.valueHeads = count;
+  some.keyHeads = lastKey - firstKey + 1;
+  auto pick = [](const std::vector<float> &all, size_t heads, size_t head, size_t picks, size_t width) {
+    std::vector<float> picked;
+    for (size_t row = 0; row < all.size(); row += heads * width)
+      picked.insert(picked.end(), &all[row + head * width], &all[row + head * width] + picks * width);
     return picked;
   };
-  one.q = pick(q, keyHeads, keyHead(valueHead), keyDim);
-  one.k = pick(k, keyHeads, keyHead(valueHead), keyDim);
-  one.v = pick(v, valueHeads, valueHead, valueDim);
-  one.g = pick(g, valueHeads, valueHead, 1);
-  one.beta = pick(beta, valueHeads, valueHead, 1);
-  if (!aLog.empty())
-    one.aLog = {aLog[valueHead]};
-  if (!dtBias.empty())
-    one.dtBias = {dtBias[valueHead]};
-  one.state = pick(state, valueHeads, valueHead, stateSize());
+  some.q = pick(q, keyHeads, firstKey, some.keyHeads, keyDim);
+  some.k = pick(k, keyHeads, firstKey, some.keyHeads, keyDim);
+  auto pickValue = [&](const std::vector<float> &all, size_t width) {
+    return pick(all, valueHeads, first, count, width);
+  };
+  some.v = pickValue(v, valueDim);
+  some.g = pickValue(g, 1);
+  some.beta = pickValue(beta, 1);
+  some.aLog = pickValue(aLog, 1);
+  some.dtBias = pickValue(dtBias, 1);
+  some.state = pickValue(state, stateSize());
+  return some;
+}
+
+Problem Problem::oneSequence(size_t sequence) const {
+  Problem one = *this;
+  const int64_t begin = offsets[sequence], end = offsets[sequence + 1];
+  one.offsets = {0, end - begin};
+  one.tokens = end - begin;
+  auto pick = [](const std::vector<float> &all, size_t from, size_t to, size_t width) {
+    return all.empty() ? all : std::vector<float>(&all[from * width], &all[from * width] + (to - from) * width);
+  };
+  one.q = pick(q, begin, end, size_t(keyHeads) * keyDim);
+  one.k = pick(k, begin, end, size_t(keyHeads) * keyDim);
+  one.v = pick(v, begin, end, size_t(valueHeads) * valueDim);
+  one.g = pick(g, begin, end, valueHeads);
+  one.beta = pick(beta, begin, end, valueHeads);
+  one.state = pick(state, sequence, sequence + 1, valueHeads * stateSize());
   return one;
 }
 
