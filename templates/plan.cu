@@ -10,8 +10,8 @@
 // Every block measures; if gates are read, all share that, and the last one to be through makes the plan, else block 0.
 // Nothing depends on the order of blocks or threads.
 //
-// GDN_FULL, GDN_STATE, GDN_START, GDN_FLAG, GDN_HOP: clocks of a full step, of one for the state alone, of an item's
-// start, of a flag with its 64 KB, of a hop of 64 rows.
+// GDN_FULL, GDN_STATE, GDN_START, GDN_FLAG, GDN_HOP, GDN_PLAN: clocks of a full step, of one for the state alone, of an
+// item's start, of a flag with its 64 KB, of a hop of 64 rows, of this kernel.
 #include "plan/items.h"
 
 namespace {

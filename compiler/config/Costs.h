@@ -4,7 +4,8 @@
 
 namespace gdnc {
 
-// Clocks by name: full, state, start, flag and hop. Throws ConfigError where one is missing, twice there or unknown.
+// Clocks by name: full, state, start, flag, hop and plan. Throws ConfigError where one is missing, twice there or
+// unknown.
 std::map<std::string, uint32_t> readCosts(const std::string &path);
 
 } // namespace gdnc

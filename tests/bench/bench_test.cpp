@@ -12,7 +12,7 @@ namespace {
 
 constexpr double rate = 1.75; // clocks a nanosecond
 // The truth that stamps are made from.
-constexpr int64_t full = 3500, state = 2800, start = 4200, flag = 4900, hop = 3100;
+constexpr int64_t full = 3500, state = 2800, start = 4200, flag = 4900, hop = 3100, plan = 40000;
 
 // What the writer of a block's stamps knows.
 struct Sm {
@@ -83,6 +83,7 @@ std::vector<Round> rounds(int count, int64_t noise) {
     round.longPieces = whole(128, 2, random, 0);
     round.shortPieces = whole(8, 20, random, 0);
     round.chains = {chain(), chain()};
+    round.plan = plan;
     if (noise && &round == &all.back())
       round.shortPieces = whole(8, 20, random, noise);
   }
@@ -143,9 +144,9 @@ TEST(Stamps, PhasesFollowEachOther) {
 
 TEST(Calibrate, FindsTheCostsThatStampsWereMadeFrom) {
   std::vector<Cost> costs = costsOf(rounds(5, 0));
-  ASSERT_EQ(costs.size(), 5u);
-  const std::pair<const char *, int64_t> truth[] = {
-      {"full", full}, {"state", state}, {"start", start}, {"flag", flag}, {"hop", hop}};
+  ASSERT_EQ(costs.size(), 6u);
+  const std::pair<const char *, int64_t> truth[] = {{"full", full}, {"state", state}, {"start", start},
+                                                    {"flag", flag}, {"hop", hop},     {"plan", plan}};
   for (size_t i = 0; i < costs.size(); ++i) {
     EXPECT_STREQ(costs[i].name, truth[i].first);
     EXPECT_NEAR(costs[i].clocks, double(truth[i].second), 4) << costs[i].name; // the timer counts whole nanoseconds

@@ -84,7 +84,8 @@ std::vector<Cost> costsOf(const std::vector<Round> &rounds) {
                   {"state", "of one that makes the state alone"},
                   {"start", "of an item: its first loads, and the end of the one before"},
                   {"flag", "a state of 64 KB from one item to another through memory"},
-                  {"hop", "S <- M S + N of 64 rows"}};
+                  {"hop", "S <- M S + N of 64 rows"},
+                  {"plan", "what the planning kernel takes"}};
   std::vector<double> values[std::size(costs)];
   for (const Round &round : rounds) {
     Period large = periodOf(round.longPieces), small = periodOf(round.shortPieces);
@@ -99,7 +100,7 @@ std::vector<Cost> costsOf(const std::vector<Round> &rounds) {
     }
     double full = (large.clocks - small.clocks) / (large.chunks - small.chunks),
            start = small.clocks - small.chunks * full;
-    double clocks[] = {full, median(stateOnly), start, median(flags), median(hops)};
+    double clocks[] = {full, median(stateOnly), start, median(flags), median(hops), round.plan};
     for (size_t i = 0; i < std::size(costs); ++i)
       values[i].push_back(clocks[i]);
   }

@@ -222,17 +222,20 @@ std::vector<Round> measureRounds(const Setup &setup, int rounds) {
   whole.split = cut.split = 1;
   whole.cuts = GDN_CUT_OFF;
   cut.cuts = chainCuts;
-  auto session = [](const Setup &setup, uint32_t keyHeads, uint32_t valueHeads, size_t sequences, int64_t length) {
+  auto batch = [](uint32_t keyHeads, uint32_t valueHeads, size_t sequences, int64_t length) {
     Case c = {};
     c.keyHeads = keyHeads;
     c.valueHeads = valueHeads;
     c.keyDim = c.valueDim = 128;
     c.io = ElementType::BF16;
     c.lengths.assign(sequences, length);
-    return Session(setup, c);
+    return c;
   };
+  auto session = [&](const Setup &setup, auto... sizes) { return Session(setup, batch(sizes...)); };
   Session longPieces = session(whole, 16, 64, 4, 8192), shortPieces = session(whole, 16, 64, 64, 512);
   Session chain = session(cut, 1, 1, 1, chainTokens(middle));
+  Setup planned = setup;
+  planned.cuts = GDN_CUT_AUTO | GDN_KEYS_NORMALISED;
   std::vector<Round> result(static_cast<size_t>(rounds));
   for (Round &round : result) {
     longPieces.replayStamped(1, round.longPieces);
@@ -242,6 +245,12 @@ std::vector<Round> measureRounds(const Setup &setup, int rounds) {
       chain.replayStamped(1, stamps);
       round.chains.push_back(std::move(stamps));
     }
+    const Profile some = profile(planned, batch(2, 8, 1, 8192));
+    std::vector<double> rates;
+    for (const Block &block : some.blocks)
+      for (const Piece &piece : block)
+        rates.push_back(piece.clocksANanosecond());
+    round.plan = some.plan * 1e6 * median(rates);
   }
   return result;
 }
