@@ -14,7 +14,7 @@ constexpr Int mostLong = 192; // tiles that are longer than the blocks' mean: fe
 constexpr float stateStep = float(GDN_STATE) / GDN_FULL, start = float(GDN_START) / GDN_FULL;
 constexpr float flag = float(GDN_FLAG) / GDN_FULL, hop = float(GDN_HOP) / GDN_FULL;
 constexpr float planSteps = float(GDN_PLAN) / GDN_FULL; // what the plan itself takes
-constexpr float linkedFixed = 2.5f * start + 3 * flag; // starts and flags on the path of a tile cut by transition
+constexpr float linkedFixed = 2.5f * start + 3 * flag;  // starts and flags on the path of a tile cut by transition
 
 // Found by simulation.
 constexpr Int tries = 64; // deadlines
