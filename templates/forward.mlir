@@ -89,7 +89,7 @@ tile.template @forward {
   tile.let @late = l2norm or profile         // no registers for gates from the start of a chunk on
   tile.let @parts = (K - K mod 64) / 64      // pieces of a matrix, as large as K and Q of a chunk
   tile.let @fine = io eq f16                 // A rounded to fp16 would be the largest error: the inverse takes it in two terms
-  tile.let @v_warp = fine ? 0 : 1            // elsewhere, the inverse in two terms has no registers left
+  tile.let @v_warp = fine ? 0 : 1            // who loads V: not who makes the gates, if registers allow
   tile.require chunk mod 16 eq 0 else "the inverse works on 16x16 blocks"
 
   // t = (diag(1/beta) + strict_tril(A))^-1 by block diagonals: i is the blocks (w, w-i), warp w owns block row w.
@@ -149,7 +149,7 @@ tile.template @forward {
 
   tile.proc @right_side(%ks: !acc, %Vh: !acch, %at: !rowb, %bt: !rowb, %slow: i1) {
     %a = tile.read %at : !rowb
-    %b = scf.if %slow -> (!row) {
+    %b = scf.if %slow -> (!row) {                                   // else 2^G_C for each token: fewer bytes to read
       %x = tile.read %bt : !rowb
       scf.yield %x : !row
     } else {
