@@ -53,6 +53,19 @@ TEST(Blocks, WaitForEachOther) {
   }
 }
 
+// With fewer blocks under way than there are, one does not begin before another has ended.
+TEST(Blocks, AreResidentAsTold) {
+  std::string body = "@!%first bra END;\natom.global.add.u32 %r1, [%out], 1;\nmad.wide.u32 %d1, %id, 4, %out;\n"
+                     "st.global.u32 [%d1+4], %r1;\natom.global.add.u32 %r1, [%out], 1;\nEND:\n";
+  Options options;
+  auto together = outcome(body, 8, 32, options);
+  options.resident = 1;
+  auto alone = outcome(body, 8, 32, options);
+  for (uint32_t n = 0; n < 8; n++)
+    EXPECT_EQ(alone[n + 1], 2 * n);
+  EXPECT_NE(together, alone);
+}
+
 // Tickets are drawn in an order that the seed gives and the number of host threads does not change.
 TEST(Blocks, SameSeedSameRun) {
   std::string body = "@!%first bra END;\natom.global.add.u32 %r1, [%out], 1;\natom.global.add.u32 %r2, [%out], "

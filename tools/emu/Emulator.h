@@ -61,6 +61,7 @@ struct Options {
   Schedule schedule = Schedule::Earliest;
   uint64_t seed = 0;
   unsigned threads = 1;                       // host threads; results do not depend on it
+  uint32_t resident = 0;                      // clusters under way at once; 0: as many as multiprocessors
   uint64_t maxInstructions = 200'000'000'000; // warp instructions of a block before it is given up
   bool count = false;                         // fills Result::counts
   bool detect = false;                        // races, proxies, hazards, uninitialised memory

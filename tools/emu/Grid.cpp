@@ -92,14 +92,16 @@ template <class F> void inParallel(size_t count, unsigned threads, F f) {
 
 } // namespace
 
-// As many clusters as the device has multiprocessors are under way at once. In each round all of them run, on any
-// number of host threads, up to their next access to memory that other blocks answer to; then those are done one after
-// another in an order that the seed gives. So a launch does not depend on how many threads there are.
+// As many clusters as the device has multiprocessors, or as the options say, are under way at once. In each round all
+// of them run, on any number of host threads, up to their next access to memory that other blocks answer to; then those
+// are done one after another in an order that the seed gives. So a launch does not depend on how many threads there
+// are.
 void runGrid(const Grid &grid, const std::vector<uint64_t> &first, Result &result) {
   std::vector<std::unique_ptr<Cluster>> under;
   std::mt19937_64 random(grid.options.seed);
+  const size_t resident = grid.options.resident ? grid.options.resident : grid.machine.multiprocessors;
   for (size_t started = 0; started < first.size() || !under.empty();) {
-    size_t old = under.size(), fresh = std::min<size_t>(first.size() - started, grid.machine.multiprocessors - old);
+    size_t old = under.size(), fresh = std::min<size_t>(first.size() - started, resident - old);
     under.resize(old + fresh);
     std::vector<char> done(under.size(), false);
     inParallel(under.size(), grid.options.threads, [&](size_t n) {
