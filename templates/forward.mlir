@@ -147,9 +147,21 @@ tile.template @forward {
     tile.yield %y : !sq
   }
 
-  tile.proc @right_side(%ks: !acc, %Vh: !acch, %at: !rowb, %bt: !rowb, %slow: i1) {
+  // Whether b is not 2^G_C for all tokens of a chunk: where it is divided by norms, or a gate is clamped.
+  tile.proc @b_varies(%left: !rowb) {
+    %y = tile.if l2norm -> (i1) {
+      %x = arith.constant true
+      tile.yield %x : i1
+    } else {
+      %x = tile.any %left : !rowb
+      tile.yield %x : i1
+    }
+    tile.yield %y : i1
+  }
+
+  tile.proc @right_side(%ks: !acc, %Vh: !acch, %at: !rowb, %bt: !rowb, %varies: i1) {
     %a = tile.read %at : !rowb
-    %b = scf.if %slow -> (!row) {                                   // else 2^G_C for each token: fewer bytes to read
+    %b = scf.if %varies -> (!row) {                                 // else one number: fewer bytes to read
       %x = tile.read %bt : !rowb
       scf.yield %x : !row
     } else {
@@ -610,19 +622,18 @@ tile.template @forward {
           %kt, %qt = tile.get %kq : !kq
           %ks_ = tile.mma %Sh, trans %kt : !stateh, !kb
           %at, %bt, %sgt, %iat, %lt, %betat = tile.get %gates : !gates
-          %slow = tile.any %lt : !rowb
+          %varies = tile.call @b_varies(%lt) : (!rowb) -> i1
           %vt = tile.get %v : !v
           %ks = tile.wait %ks_ : !tile.pending<!acc>
           %vbox = tile.sub_tile %vt[%c0, %v1] : !vb to !vh
           %Vh = tile.read trans %vbox : !vh
           %Wh, %tt = tile.if l2norm -> (!wh, !tb) {
             %y = tile.get %t : !t
-            %always = arith.cmpi eq, %c0, %c0 : i32
-            %x = tile.call @right_side(%ks, %Vh, %at, %betat, %always) : (!acc, !acch, !rowb, !rowb, i1) -> !wh
+            %x = tile.call @right_side(%ks, %Vh, %at, %betat, %varies) : (!acc, !acch, !rowb, !rowb, i1) -> !wh
             tile.release %v : !v
             tile.yield %x, %y : !wh, !tb
           } else {
-            %x = tile.call @right_side(%ks, %Vh, %at, %bt, %slow) : (!acc, !acch, !rowb, !rowb, i1) -> !wh
+            %x = tile.call @right_side(%ks, %Vh, %at, %bt, %varies) : (!acc, !acch, !rowb, !rowb, i1) -> !wh
             tile.release %v : !v
             %y = tile.get %t : !t
             tile.yield %x, %y : !wh, !tb
@@ -667,7 +678,7 @@ tile.template @forward {
 
           // Both products are waited for: V and W need the registers that hold S's operand.
           %at, %bt, %sgt, %iat, %lt, %betat = tile.get %gates : !gates
-          %slow = tile.any %lt : !rowb
+          %varies = tile.call @b_varies(%lt) : (!rowb) -> i1
           %vt = tile.get %v : !v
           %ks = tile.wait %ks_ : !tile.pending<!acc>
           %qs = tile.wait %qs_ : !tile.pending<!acc>
@@ -678,12 +689,11 @@ tile.template @forward {
           // W = a V - b K S, U = T W.
           %Wh, %tt = tile.if l2norm -> (!wh, !tb) {                 // then b / |k| is where beta was, once T is there
             %y = tile.get %t : !t
-            %always = arith.cmpi eq, %c0, %c0 : i32
-            %x = tile.call @right_side(%ks, %Vh, %at, %betat, %always) : (!acc, !acch, !rowb, !rowb, i1) -> !wh
+            %x = tile.call @right_side(%ks, %Vh, %at, %betat, %varies) : (!acc, !acch, !rowb, !rowb, i1) -> !wh
             tile.release %v : !v
             tile.yield %x, %y : !wh, !tb
           } else {
-            %x = tile.call @right_side(%ks, %Vh, %at, %bt, %slow) : (!acc, !acch, !rowb, !rowb, i1) -> !wh
+            %x = tile.call @right_side(%ks, %Vh, %at, %bt, %varies) : (!acc, !acch, !rowb, !rowb, i1) -> !wh
             tile.release %v : !v
             %y = tile.get %t : !t
             tile.yield %x, %y : !wh, !tb
