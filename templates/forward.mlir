@@ -229,6 +229,16 @@ tile.template @forward {
     tile.yield %g_out, %b_out : !row, !row
   }
 
+  // By the warp that makes a chunk's gates of them.
+  tile.proc @load_gates(%g_in: !gv, %beta_in: !gv, %vh: i32, %here: !tile.chunk) {
+    %g, %beta = tile.one_warp -> (!row, !row) {
+      %x = tile.load %g_in[%vh] at %here : !gv to !row
+      %y = tile.load %beta_in[%vh] at %here : !gv to !row
+      tile.yield %x, %y : !row, !row
+    }
+    tile.yield %g, %beta : !row, !row
+  }
+
   // What a copy needs of its next chunk c, if there is one: gates, and K and Q, or, for the state alone, K. A warp each.
   tile.proc @prepare(%g: !row, %beta: !row, %c: i32, %n: i32, %span: !tile.span, %kh: i32, %vh: i32, %warm: i32, %from: i32,
                      %k_in: !qv, %q_in: !qv, %A_log: !hv, %dt_bias: !hv, %scale: f32, %options: i32, %gates: !gates, %kq: !kq) {
@@ -393,11 +403,7 @@ tile.template @forward {
         %n = tile.chunks %span
         %first, %step = tile.share %n
         %here0 = tile.chunk %span[%first]
-        %g0, %beta0 = tile.one_warp -> (!row, !row) {
-          %x = tile.load %g_in[%vh] at %here0 : !gv to !row
-          %y = tile.load %beta_in[%vh] at %here0 : !gv to !row
-          tile.yield %x, %y : !row, !row
-        }
+        %g0, %beta0 = tile.call @load_gates(%g_in, %beta_in, %vh, %here0) : (!gv, !gv, i32, !tile.chunk) -> (!row, !row)
         tile.call @prepare(%g0, %beta0, %first, %n, %span, %kh, %vh, %warm, %from, %k_in, %q_in, %A_log, %dt_bias, %scale, %options, %gates, %kq)
           : (!row, !row, i32, i32, !tile.span, i32, i32, i32, i32, !qv, !qv, !hv, !hv, f32, i32, !gates, !kq) -> ()
         scf.for %c = %first to %n step %step : i32 {
@@ -417,12 +423,8 @@ tile.template @forward {
             %x = tile.fill 0.0 : !row
             tile.yield %x, %x : !row, !row
           } else {
-            %l, %m = tile.one_warp -> (!row, !row) {
-              %x = tile.load %g_in[%vh] at %there : !gv to !row
-              %y = tile.load %beta_in[%vh] at %there : !gv to !row
-              tile.yield %x, %y : !row, !row
-            }
-            tile.yield %l, %m : !row, !row
+            %x, %y = tile.call @load_gates(%g_in, %beta_in, %vh, %there) : (!gv, !gv, i32, !tile.chunk) -> (!row, !row)
+            tile.yield %x, %y : !row, !row
           }
           %rq = tile.if l2norm -> (!col) {
             %qq = tile.row_squares %qt : !kb
@@ -477,12 +479,8 @@ tile.template @forward {
           }
           tile.if profile { tile.stamp %clocks at 12 : !clk }
           %g1, %beta1 = tile.if late -> (!row, !row) {
-            %l, %m = tile.one_warp -> (!row, !row) {
-              %x = tile.load %g_in[%vh] at %there : !gv to !row
-              %y = tile.load %beta_in[%vh] at %there : !gv to !row
-              tile.yield %x, %y : !row, !row
-            }
-            tile.yield %l, %m : !row, !row
+            %x, %y = tile.call @load_gates(%g_in, %beta_in, %vh, %there) : (!gv, !gv, i32, !tile.chunk) -> (!row, !row)
+            tile.yield %x, %y : !row, !row
           } else { tile.yield %g_soon, %beta_soon : !row, !row }
 
           // Then P. Meanwhile warps that have less of the inverse bring what this copy's next chunk needs.
