@@ -13,7 +13,7 @@ namespace gdn::bench {
 struct Round {
   std::vector<Block> longPieces, shortPieces;
   std::vector<std::vector<Block>> chains;
-  double plan; // clocks of the planning kernel, beside the launch that a call without a plan has, too
+  double plan = 0; // clocks of the planning kernel, beside the launch that a call without a plan has, too
 };
 
 struct Cost {

@@ -98,20 +98,18 @@ std::vector<float> Session::replay(int count) {
   return replay(graph, count);
 }
 
-std::vector<float> Session::replayStamped(int count, std::vector<Block> &stamps) {
+float Session::replayStamped(std::vector<Block> &stamps) {
   std::vector<int64_t> values(size_t(setup.gpu.info().sm_count) * stampsOfBlock);
   gpu::Memory memory(setup.gpu, values.size() * sizeof(int64_t));
-  memory.fill(0);
   call.setProfile(&memory);
   gpu::Graph graph(setup.gpu, [&] { call.launch(); });
   replay(graph, warmups);
-  std::vector<float> times = replay(graph, count);
   memory.fill(0); // blocks draw other pieces each time: none of an older replay may stay
-  replay(graph, 1);
+  float time = replay(graph, 1).front();
   call.setProfile(nullptr);
   memory.download(values.data(), memory.size());
   stamps = decode(values);
-  return times;
+  return time;
 }
 
 double Session::hostTime(int count) {
@@ -166,7 +164,7 @@ Measurement measure(const Setup &setup, const Case &c) {
     result.microsecondsPerChunk = result.milliseconds * 1e3 * setup.gpu.info().sm_count / c.chunks();
   if (hasProfile(setup, c)) {
     std::vector<Block> stamps;
-    session.replayStamped(1, stamps);
+    session.replayStamped(stamps);
     result.clocks = clocksOf(stamps);
   }
   if (setup.errorHeads)
@@ -186,8 +184,7 @@ Stamped stamped(const Setup &setup, const Case &c) {
   std::vector<double> totals, mains;
   Stamped result;
   for (int i = 0; i < setup.repetitions; ++i) {
-    std::vector<float> times = session.replayStamped(1, result.blocks);
-    totals.push_back(times.front());
+    totals.push_back(session.replayStamped(result.blocks));
     mains.push_back(span(result.blocks) * 1e-6);
   }
   result.total = median(totals);
@@ -238,19 +235,16 @@ std::vector<Round> measureRounds(const Setup &setup, int rounds) {
   planned.cuts = GDN_CUT_AUTO | GDN_KEYS_NORMALISED;
   std::vector<Round> result(static_cast<size_t>(rounds));
   for (Round &round : result) {
-    longPieces.replayStamped(1, round.longPieces);
-    shortPieces.replayStamped(1, round.shortPieces);
+    longPieces.replayStamped(round.longPieces);
+    shortPieces.replayStamped(round.shortPieces);
     for (int i = 0; i < chains; ++i) {
       std::vector<Block> stamps;
-      chain.replayStamped(1, stamps);
+      chain.replayStamped(stamps);
       round.chains.push_back(std::move(stamps));
     }
     const Profile some = profile(planned, batch(2, 8, 1, 8192));
-    std::vector<double> rates;
-    for (const Block &block : some.blocks)
-      for (const Piece &piece : block)
-        rates.push_back(piece.clocksANanosecond());
-    round.plan = some.plan * 1e6 * median(rates);
+    if (std::optional<Clocks> clocks = clocksOf(some.blocks))
+      round.plan = some.plan * 1e3 * clocks->megahertz;
   }
   return result;
 }

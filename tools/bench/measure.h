@@ -47,8 +47,8 @@ public:
 
   // Milliseconds of `count` replays of the call's graph, the L2 overwritten before each.
   std::vector<float> replay(int count);
-  // The same with the variant that writes stamps, which are those of the last replay. Throws where there is none.
-  std::vector<float> replayStamped(int count, std::vector<Block> &stamps);
+  // The same of one, with the variant that writes stamps, and its stamps. Throws where there is no such variant.
+  float replayStamped(std::vector<Block> &stamps);
   // Microseconds that each of `count` calls keeps the host, without a graph, the GPU idle as they begin.
   double hostTime(int count);
   void compareHeads(Measurement &result); // with the reference
