@@ -525,3 +525,13 @@ tile.template @columns_outside {
     tile.yield
   }
 }
+
+// -----
+tile.template @one_warps_results {
+  tile.kernel @main() {
+    tile.role @r warps(4) registers(64) {
+      // expected-error @+1 {{expected the region to yield the results}}
+      %a = tile.one_warp -> (!tile.frag<[1, 64], f32>) { }
+    }
+  }
+}
