@@ -53,7 +53,7 @@ Device::Device() {
   options.threads = unsigned(setting("GDN_EMU_THREADS", std::max(1u, std::thread::hardware_concurrency()), 256));
   options.detect = setting("GDN_EMU_DETECT", 0, 1);
   machine.multiprocessors = uint32_t(setting("GDN_EMU_SMS", 132, 1024));
-  options.resident = uint32_t(setting("GDN_EMU_RESIDENT", machine.multiprocessors, 1024));
+  options.resident = uint32_t(setting("GDN_EMU_RESIDENT", 0, 1024));
   memoryBytes = size_t(sysconf(_SC_PHYS_PAGES)) * size_t(sysconf(_SC_PAGE_SIZE)) / 2;
   void *base = mmap(nullptr, arenaBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (base == MAP_FAILED) {
