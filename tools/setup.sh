@@ -20,7 +20,7 @@ fail() {
 }
 
 packages=(
-  g++ cmake ninja-build ccache git pkg-config ca-certificates python3 python3-venv
+  g++ cmake ninja-build ccache git pkg-config ca-certificates python3 python3-dev python3-venv
   llvm-22-dev libmlir-22-dev mlir-22-tools llvm-22-tools lld clang-format-22
   libfmt-dev libcli11-dev nlohmann-json3-dev libgtest-dev
 )

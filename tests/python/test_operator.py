@@ -1,6 +1,7 @@
 """The operator that torch knows: schema, fake kernel, compilation; and that calls without it are the same."""
 
 import os
+import threading
 import unittest
 from types import SimpleNamespace
 from unittest import mock
@@ -15,23 +16,89 @@ from gdnc import _launch, _library
 
 @unittest.skipIf(os.environ.get("GDN_TEST_CTYPES"), "torch.compile needs the operator")
 class Operator(unittest.TestCase):
-    def test_is_used(self):
-        self.assertIs(_launch.launch, torch.ops.gdnc.forward.default)
-
-    def test_refuses_what_reaches_past_a_tensor(self):
-        """Even where no Python stands before it."""
+    def fit(self):
+        """Arguments that the operator takes, one of each kind."""
         case = make((30, 40))
         per_head = torch.zeros(2, device=DEVICE)
         slots, rows = torch.tensor([1, 0], device=DEVICE), torch.empty_like(case.h0)
-        fit = [*inputs(case), torch.empty_like(case.v), case.h0, torch.empty_like(case.h0), case.cu_seqlens, 0.1, False,
-               0, _library.CHECKPOINTS_AFTER, per_head, per_head, slots, slots, rows, 64, slots]
+        return [*inputs(case), torch.empty_like(case.v), case.h0, torch.empty_like(case.h0), case.cu_seqlens, 0.1, False,
+                0, _library.CHECKPOINTS_AFTER, per_head, per_head, slots, slots, rows, 64, slots]
+
+    def test_is_used_where_it_is_looked_at(self):
+        """By compilers, modes and profilers, and for what are no plain tensors; else a call does without."""
+        class Mode(torch.utils._python_dispatch.TorchDispatchMode):
+            def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+                return function(*args, **kwargs or {})
+
+        class Named(torch.Tensor):
+            pass
+
+        case, calls = make((30, 40)), []
+
+        def run(q=case.q):
+            with mock.patch.object(_launch, "_operator", side_effect=torch.ops.gdnc.forward.default) as operator:
+                o, _ = gdnc.forward(q, *inputs(case)[1:], cu_seqlens=case.cu_seqlens)
+            calls.append(operator.call_count)
+            return o
+
+        wanted = run()
+        run(torch.nn.Parameter(case.q, requires_grad=False))
+        self.assertEqual(calls, [0, 0])
+        with Mode():
+            run()
+        with torch.overrides.BaseTorchFunctionMode():
+            run()
+        with torch.profiler.profile(acc_events=True) as profile:
+            run()
+        self.assertIn("gdnc::forward", [event.name for event in profile.events()])
+        traced = torch.jit.trace(run, (case.q,), check_trace=False)
+        self.assertIn("gdnc::forward", str(traced.graph))
+        self.assertTrue(torch.equal(run(case.q.as_subclass(Named)), wanted))
+        self.assertEqual(calls[2:], [1] * 5)
+
+    def test_others_run_meanwhile(self):
+        """A launch may wait for the GPU, and then not for what else Python has to do."""
+        case, ticks, through = make((200,)), [], threading.Event()
+
+        def tick():
+            while not through.wait(1e-3):
+                ticks.append(1)
+
+        thread = threading.Thread(target=tick)
+        thread.start()
+        arguments = *inputs(case), torch.empty_like(case.v), *[None] * 3, 0.1, False, 0, 0, *[None] * 5, 0, None
+        while not ticks:
+            pass
+        before = len(ticks)
+        self.assertTrue(_launch._direct(*arguments))
+        during = len(ticks) - before
+        through.set()
+        thread.join()
+        if DEVICE == "cpu":  # where a launch takes as long as the kernel
+            self.assertGreater(during, 5)
+
+    def test_refuses_what_reaches_past_a_tensor(self):
+        """Even where no Python stands before it."""
+        fit = self.fit()
         for position, x in enumerate(fit):
             if not isinstance(x, torch.Tensor):
                 continue
             for wrong in x[..., 1:], torch.stack([x, x], -1)[..., 0], x[None]:
                 with self.subTest(position=position, shape=list(wrong.shape), stride=wrong.stride()):
+                    unfit = *fit[:position], wrong, *fit[position + 1:]
                     with self.assertRaisesRegex(RuntimeError, r"^\w+: expected what gdnc\.forward takes, got another "):
-                        torch.ops.gdnc.forward(*fit[:position], wrong, *fit[position + 1:])
+                        torch.ops.gdnc.forward(*unfit)
+                    self.assertIs(_launch._direct(*unfit), False)
+
+    def test_what_only_the_operator_refuses(self):
+        fit = self.fit()
+        self.assertIs(_launch._direct(*fit), True)
+        self.assertIs(_launch._direct(*fit[1:]), False)
+        for position, x in enumerate(fit):
+            for wrong in [1.5, "x", [1], torch.zeros(1, device="meta")]:
+                if position != 10 and not (position == 9 and isinstance(wrong, float)):
+                    with self.subTest(position=position, wrong=wrong):
+                        self.assertIs(_launch._direct(*fit[:position], wrong, *fit[position + 1:]), False)
 
     def test_opcheck(self):
         case = make((30, 40))
@@ -71,12 +138,16 @@ class Ctypes(unittest.TestCase):
     def test_same_results(self):
         case = make((30, 40))
         results = []
-        for launch in _launch.launch, _launch._launch_ctypes:
+        launches = [_launch._launch_ctypes]
+        if not os.environ.get("GDN_TEST_CTYPES"):
+            launches += [_launch._operator, _launch._direct]
+        for launch in launches:
             o, final = torch.empty_like(case.v), torch.empty_like(case.h0)
             launch(*inputs(case), o, case.h0, final, case.cu_seqlens, 0.1, False, 0, _library.BETA_LOGITS,
-                   torch.ones(2, device=DEVICE), None)
+                   torch.ones(2, device=DEVICE), *[None] * 4, 0, None)
             results.append((o, final))
-        torch.testing.assert_close(results[0], results[1], rtol=0, atol=0)
+        for result in results[1:]:
+            torch.testing.assert_close(result, results[0], rtol=0, atol=0)
 
     def test_check_launches_nothing(self):
         case = make((30, 40))

@@ -100,8 +100,9 @@ def _slots(initial_state, final_state, read_indices, write_indices, sequences: i
 
 def check_gradient(*tensors: torch.Tensor | None) -> None:
     """Of q, k, v, g, beta, initial_state, A_log and dt_bias."""
-    for index, x in enumerate(tensors):
+    for x in tensors:
         if x is not None and x.requires_grad:
-            name = ("q", "k", "v", "g", "beta", "initial_state", "A_log", "dt_bias")[index]
+            named = zip(("q", "k", "v", "g", "beta", "initial_state", "A_log", "dt_bias"), tensors)
+            name = next(name for name, tensor in named if tensor is x)
             raise NotImplementedError(f"{name}: expected no gradient to be asked for, since there is no backward "
                                       "kernel, got requires_grad=True; call it under torch.no_grad()")

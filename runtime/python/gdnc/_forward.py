@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import torch
 
-from . import _library
 from ._check import check, check_gradient
 from ._launch import launch
+from ._library import (BETA_DOUBLED, BETA_LOGITS, CHECKPOINTS_AFTER, CHECKPOINTS_BEFORE, CUTS, G_IS_DECAY,
+                       KEYS_NORMALISED, NORMALISE_QK)
 
 
 def _new_state(q: torch.Tensor, v: torch.Tensor, cu_seqlens: torch.Tensor | None, v_first: bool) -> torch.Tensor:
-    matrix = (v.shape[3], q.shape[3]) if v_first else (q.shape[3], v.shape[3])
-    sequences = q.shape[0] if cu_seqlens is None else cu_seqlens.numel() - 1
-    return v.new_empty((sequences, v.shape[2], *matrix), dtype=torch.float32)
+    (batch, _, _, key_dim), (_, _, heads_v, value_dim) = q.shape, v.shape
+    sequences = batch if cu_seqlens is None else cu_seqlens.numel() - 1
+    matrix = (value_dim, key_dim) if v_first else (key_dim, value_dim)
+    return v.new_empty((sequences, heads_v, *matrix), dtype=torch.float32)
 
 
 def forward(
@@ -103,7 +105,6 @@ def forward(
         RuntimeError: the library refuses the call, in its own words: misaligned strides, say, or dimensions for which
             the bundle has no kernel.
     """
-    state = final_state if isinstance(final_state, torch.Tensor) else None
     if double_beta and not beta_logits:
         raise ValueError("double_beta: expected False without beta_logits, got True")
     if dt_bias is not None and A_log is None:
@@ -112,13 +113,13 @@ def forward(
         raise ValueError("g_is_decay: expected False with A_log, got True")
     if final_state is True and read_indices is not None:
         raise ValueError("final_state: expected a tensor or False with read_indices, got True")
-    if cut not in _library.CUTS:
-        raise ValueError(f"cut: expected one of {', '.join(_library.CUTS)}, got {cut}")
-    flags = (_library.CUTS[cut] | keys_normalised * _library.KEYS_NORMALISED |
-             normalize_qk * _library.NORMALISE_QK | beta_logits * _library.BETA_LOGITS |
-             double_beta * _library.BETA_DOUBLED | g_is_decay * _library.G_IS_DECAY)
+    if cut not in CUTS:
+        raise ValueError(f"cut: expected one of {', '.join(CUTS)}, got {cut}")
+    flags = (CUTS[cut] | keys_normalised * KEYS_NORMALISED | normalize_qk * NORMALISE_QK | beta_logits * BETA_LOGITS |
+             double_beta * BETA_DOUBLED | g_is_decay * G_IS_DECAY)
     if checkpoints is not None:
-        flags |= _library.CHECKPOINTS_BEFORE if checkpoints_before else _library.CHECKPOINTS_AFTER
+        flags |= CHECKPOINTS_BEFORE if checkpoints_before else CHECKPOINTS_AFTER
+    state = None if final_state is None or isinstance(final_state, bool) else final_state
     more = flags, A_log, dt_bias, read_indices, write_indices, checkpoints, checkpoint_every, checkpoint_starts
     try:
         if torch.is_grad_enabled():
