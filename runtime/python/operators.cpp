@@ -28,12 +28,14 @@ int32_t dtypeOf(const Tensor &tensor) {
 }
 
 View view(const Tensor &x) {
-  return {x.data_ptr(),
+  auto kind = x.is_cuda() ? Device::Cuda : x.is_cpu() ? Device::Cpu : Device::Other;
+  void *data = kind == Device::Other ? nullptr : x.data_ptr(); // which may be none
+  return {data,
           x.sizes().data(),
           x.strides().data(),
           static_cast<int32_t>(x.dim()),
           dtypeOf(x),
-          {x.is_cuda() ? Device::Cuda : x.is_cpu() ? Device::Cpu : Device::Other, x.get_device_index()}};
+          {kind, x.get_device_index()}};
 }
 
 View view(const std::optional<Tensor> &x) { return x ? view(*x) : View{}; }

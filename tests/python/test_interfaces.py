@@ -204,6 +204,67 @@ class FlashInfer(unittest.TestCase):
         self.assertEqual(o.shape, v.shape)
         self.assertLess(error(rows.mT, torch.stack([between[0][1], between[0][2], between[2][1]])), BOUND)
 
+    def test_checkpoints_in_a_pool(self):
+        """In the rows that an index names, also of the pool that the states are in; in no others."""
+        case, between = make((130, 0, 30, 200)), []
+        q, k, v, g, beta = (x[0] for x in inputs(case))
+        pool = poisoned((9, 2, 128, 128))
+        pool[4:8] = case.h0.mT
+        states = torch.tensor([4, 5, 6, 7], device=DEVICE)
+        recurrence(*inputs(case), case.h0, case.cu_seqlens, between=between)
+        # A page table of four rows a sequence, of which the first has two checkpoints and the last three; not all have
+        # a row.
+        table = torch.tensor([[8, 3, 4, 5], [6, 7, 4, 5], [6, 7, 4, 5], [1, -1, 0, 7]], device=DEVICE)
+        starts = torch.arange(0, 16, 4, device=DEVICE)
+        call = dict(output_final_state=True, cu_seqlens=case.cu_seqlens, gate_domain="log",
+                    checkpoint_cu_starts=starts, checkpoint_every_n_tokens=64)
+        for dtype in torch.int32, torch.int64:
+            rows = pool.clone()
+            o, final = flashinfer.chunk_gated_delta_rule(
+                q, k, v, g, beta, initial_state=rows, output_state=rows, state_indices=states.to(dtype),
+                state_checkpoints=rows, checkpoint_state_indices=table.flatten().to(dtype), **call)
+            self.assertEqual(final.data_ptr(), rows.data_ptr())
+            wanted = {8: between[0][1], 3: between[0][2], 1: between[3][1], 0: between[3][3], 4: between[0][-1],
+                      6: between[2][-1], 7: between[3][-1]}
+            for row, state in wanted.items():
+                self.assertLess(error(rows[row].mT, state), BOUND, row)
+            self.assertTrue(torch.equal(rows[5], pool[5]) and rows[2].isnan().all())
+        rows = pool.clone()
+        flashinfer.chunk_gated_delta_rule(
+            q, k, v, g, beta, initial_state=self.state.new_zeros(4, 2, 128, 128), state_checkpoints=rows,
+            checkpoint_state_indices=torch.full_like(table.flatten(), -1), **call)
+        torch.testing.assert_close(rows, pool, rtol=0, atol=0, equal_nan=True)
+
+    def test_checkpoints_behind_a_prefix(self):
+        """At multiples that count from before the call; gates of each kind; tokens behind the last sequence."""
+        case = make((230, 20, 0, 40, 130, 25))
+        case.cu_seqlens, case.h0 = case.cu_seqlens[:6], case.h0[:5]
+        q, k, v, g, beta = (x[0] for x in inputs(case))
+        tokens = case.cu_seqlens.tolist()
+        prefix = torch.tensor((100, 0, 128, 30, 190), device=DEVICE, dtype=torch.int32)
+        call = dict(initial_state=case.h0.mT.contiguous(), output_final_state=True, cu_seqlens=case.cu_seqlens,
+                    checkpoint_cu_starts=torch.tensor([0, 2, 2, 2, 2, 3], device=DEVICE),
+                    checkpoint_every_n_tokens=128, prefix_lens=prefix)
+        A_log, dt_bias = torch.zeros(2, device=DEVICE), torch.ones(2, device=DEVICE)
+        raw = -torch.nn.functional.softplus(g + 1)
+        for gates, decay, options in ((g, g, dict(gate_domain="log")), (g.exp(), g, {}), (None, 0 * g, {}),
+                                      (g, raw, dict(use_gate_in_kernel=True, A_log=A_log, dt_bias=dt_bias))):
+            rows, out = poisoned((3, 2, 128, 128)), poisoned(v.shape, v.dtype)
+            o, final = flashinfer.chunk_gated_delta_rule(q, k, v, gates, beta, output=out, state_checkpoints=rows,
+                                                         **call, **options)
+            self.assertEqual(o.data_ptr(), out.data_ptr())
+            wanted, wanted_final = recurrence(q[None], k[None], v[None], decay[None], beta[None], case.h0,
+                                              case.cu_seqlens)
+            self.assertLess(error(o, wanted[0]), BOUND)
+            self.assertTrue((o[-25:] == 0).all())
+            self.assertLess(error(final.mT, wanted_final), BOUND)
+            # New tokens up to the multiples 128 and 256 of sequence 0, and 256 of the last.
+            for row, (sequence, count) in enumerate(((0, 28), (0, 156), (4, 66))):
+                part = slice(tokens[sequence], tokens[sequence] + count)
+                _, state = recurrence(*(x[None, part] for x in (q, k, v, decay, beta)),
+                                      case.h0[sequence:sequence + 1])
+                self.assertLess(error(rows[row].mT, state[0]), BOUND, row)
+
     def test_more_heads_of_q(self):
         q, k, v, g, beta = self.packed
         q = torch.cat([q, q.flip(0)], 1)

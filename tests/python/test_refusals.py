@@ -172,10 +172,29 @@ class Refusals(unittest.TestCase):
         self.refuse(ValueError, "^gate_domain: expected 'linear' or 'log', got 'ln'$", entry, **packed,
                     gate_domain="ln")
         slots = torch.arange(2, device=DEVICE)
-        self.refuse(NotImplementedError, r"^prefix_lens: expected None, .* got shape \[2\]$", entry, **packed,
-                    prefix_lens=slots)
-        self.refuse(NotImplementedError, r"^checkpoint_state_indices: expected None, .* got shape \[2\]$", entry,
-                    **packed, checkpoint_state_indices=slots)
+        for name in "prefix_lens", "checkpoint_state_indices":
+            self.refuse(ValueError, rf"^{name}: expected None without checkpoint_every_n_tokens, got a tensor$", entry,
+                        **packed, **{name: slots})
+        checkpoints = packed | {
+            "checkpoint_every_n_tokens": 64, "state_checkpoints": torch.zeros(5, 2, 128, 128, device=DEVICE),
+            "checkpoint_cu_starts": slots, "checkpoint_state_indices": slots, "prefix_lens": slots}
+        for every in -64, 100:
+            self.refuse(ValueError, rf"^checkpoint_every_n_tokens: expected a multiple of 64, got {every}$", entry,
+                        **checkpoints | {"checkpoint_every_n_tokens": every})
+        self.refuse(ValueError, r"^prefix_lens: expected shape \[2\], got \[1\]$", entry,
+                    **checkpoints | {"prefix_lens": slots[:1]})
+        for name in "prefix_lens", "checkpoint_state_indices":
+            self.refuse(TypeError, rf"^{name}: expected torch.int32 or torch.int64, got torch.float32$", entry,
+                        **checkpoints | {name: slots.float()})
+            self.refuse(TypeError, rf"^{name}: expected a tensor, got list$", entry, **checkpoints | {name: [0, 1]})
+            self.refuse(ValueError, rf"^{name}: expected a tensor on {DEVICE}.* like q, got one on meta$", entry,
+                        **checkpoints | {name: slots.to("meta")})
+        self.refuse(ValueError, r"^checkpoint_state_indices: expected a tensor of rank 1, got shape \[1, 2\]$", entry,
+                    **checkpoints | {"checkpoint_state_indices": slots[None]})
+        self.refuse(ValueError, r"^checkpoint_starts: expected shape \[2\], got \[1\]$", entry,
+                    **checkpoints | {"checkpoint_cu_starts": slots[:1]})
+        self.refuse(ValueError, r"^k: expected shape \[1, 70, 1, 128\], got \[1, 69, 1, 128\]$", entry,
+                    **checkpoints | {"k": lambda x: x[0, 1:]})
         self.refuse(ValueError, "^output_state_indices: expected None without state_indices, got a tensor$", entry,
                     **packed, output_state_indices=slots)
         self.refuse(ValueError, "^output_state: expected a pool with state_indices and output_final_state, got None$",

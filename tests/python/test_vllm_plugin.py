@@ -57,6 +57,10 @@ class Plugin(unittest.TestCase):
                 o, final = chosen(**call, use_qk_l2norm_in_kernel=normalised, **options)
                 self.assertLess(error(o, wanted), BOUND)
                 self.assertLess(error(final.mT, wanted_final), BOUND)
+                self.assertEqual(final.dtype, torch.float32)
+        call["initial_state"] = call["initial_state"].bfloat16()
+        self.assertEqual(chosen(**call)[1].dtype, torch.bfloat16)
+        self.assertIsNone(chosen(**call | {"output_final_state": False})[1])
         self.assertEqual(o.data_ptr(), buffer.data_ptr())
         self.assertTrue(buffer[70:].isnan().all())
 

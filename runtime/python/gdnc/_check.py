@@ -9,7 +9,7 @@ from . import _library
 _DEVICE = "cpu" if _library.emulated() else "cuda"
 _IO = (torch.bfloat16, torch.float16)
 REAL = (torch.float32, torch.bfloat16, torch.float16)
-_OFFSETS = (torch.int32, torch.int64)
+OFFSETS = (torch.int32, torch.int64)
 
 
 def check_tensor(name: str, x: torch.Tensor, rank: int) -> None:
@@ -62,7 +62,7 @@ def check(q, k, v, g, beta, out, initial_state, final_state, cu_seqlens, scale, 
     sequences = batch
     if cu_seqlens is not None:
         check_tensor("cu_seqlens", cu_seqlens, 1)
-        check_argument("cu_seqlens", cu_seqlens, cu_seqlens.shape, _OFFSETS, device)
+        check_argument("cu_seqlens", cu_seqlens, cu_seqlens.shape, OFFSETS, device)
         if len(cu_seqlens) == 0:
             raise ValueError("cu_seqlens: expected at least 1 element, got 0")
         if batch != 1:
@@ -77,13 +77,13 @@ def check(q, k, v, g, beta, out, initial_state, final_state, cu_seqlens, scale, 
         check_tensor("checkpoints", checkpoints, 4)
         check_argument("checkpoints", checkpoints, (len(checkpoints), heads_v, *matrix), REAL, device, dense=2)
     if checkpoint_starts is not None:
-        check_argument("checkpoint_starts", checkpoint_starts, (sequences,), _OFFSETS, device)
+        check_argument("checkpoint_starts", checkpoint_starts, (sequences,), OFFSETS, device)
 
 
 def _slots(initial_state, final_state, read_indices, write_indices, sequences: int,
            device: torch.device) -> tuple[int, int]:
     """How many states initial_state and final_state must hold."""
-    dtypes = _OFFSETS
+    dtypes = OFFSETS
     for name, indices, pool, state in (("read_indices", read_indices, "initial_state", initial_state),
                                        ("write_indices", write_indices, "final_state", final_state)):
         if indices is None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Literal
 
 import torch
 
 from ._check import check_tensor
+from ._checkpoints import forward_with
 from ._forward import forward
 
 __all__ = ["chunk_gated_delta_rule"]
+
 
 def chunk_gated_delta_rule(
     q: torch.Tensor,
@@ -63,8 +66,15 @@ def chunk_gated_delta_rule(
             such as -1, reads zeros and writes nothing.
         output_state_indices: [N], of the dtype of state_indices: where it ends instead.
         state_checkpoints: [C, HO, V, K], float32, bfloat16 or float16, to be written: the states of each sequence after
-            every checkpoint_every_n_tokens tokens, a multiple of 64, from row checkpoint_cu_starts[i] on ([N + 1],
-            int32 or int64). The bundle must hold the variant checkpoints of the kernel.
+            every checkpoint_every_n_tokens tokens, a multiple of 64, from row checkpoint_cu_starts[i] on ([N] or
+            [N + 1], int32 or int64). The bundle must hold the variant checkpoints of the kernel.
+        checkpoint_state_indices: [E], int32 or int64: what would be row i of the checkpoints is written to row
+            checkpoint_state_indices[i] of state_checkpoints, which is a pool. One outside it, such as -1, is not
+            written. They pass through E rows of their own first.
+        prefix_lens: [N], int32 or int64, at least 0: tokens of each sequence before this call, from which checkpoints
+            are counted on: they stand where prefix_lens[i] and tokens of the call are together a multiple of
+            checkpoint_every_n_tokens. Inputs and o are copied, and prefix_lens[i] % checkpoint_every_n_tokens tokens
+            that change nothing are run before a sequence's own.
         A_log, dt_bias: [HO].
         use_cp, _cp_chunk_len, backend, max_seqlen, cu_seqlens_cpu: have no effect.
 
@@ -72,13 +82,14 @@ def chunk_gated_delta_rule(
         o [T, HO, V] of q's dtype; with output_final_state also the final state [N, HO, V, K].
 
     Raises:
-        NotImplementedError: checkpoint_state_indices or prefix_lens is given, or a gradient is asked for.
+        NotImplementedError: a gradient is asked for.
         TypeError, ValueError, RuntimeError: as gdnc.forward.
     """
     for name, value in ("checkpoint_state_indices", checkpoint_state_indices), ("prefix_lens", prefix_lens):
-        if value is not None:
-            raise NotImplementedError(f"{name}: expected None, since checkpoints lie in rows that follow each other "
-                                      f"and count from a sequence's begin, got shape {list(value.shape)}")
+        if value is not None and not checkpoint_every_n_tokens:
+            raise ValueError(f"{name}: expected None without checkpoint_every_n_tokens, got a tensor")
+    if checkpoint_every_n_tokens < 0 or checkpoint_every_n_tokens % 64:
+        raise ValueError(f"checkpoint_every_n_tokens: expected a multiple of 64, got {checkpoint_every_n_tokens}")
     if output_state_indices is not None and state_indices is None:
         raise ValueError("output_state_indices: expected None without state_indices, got a tensor")
     if state_indices is not None and output_final_state and output_state is None:
@@ -106,15 +117,20 @@ def chunk_gated_delta_rule(
     def constant(value: float) -> torch.Tensor:
         return torch.full((1, v.shape[1]), value, dtype=torch.float32, device=q.device).expand(v.shape[:2])
 
-    o, final_state = forward(
-        q[None], k[None], v[None], (constant(0) if g is None else g)[None],
-        (constant(1) if beta is None else beta)[None], scale=scale, initial_state=initial_state,
+    inputs = (q, k, v, constant(0) if g is None else g, constant(1) if beta is None else beta)
+    options = dict(
+        scale=scale, initial_state=initial_state, state_v_first=True, cu_seqlens=cu_seqlens,
         final_state=output_state if output_final_state and output_state is not None else output_final_state,
-        state_v_first=True, cu_seqlens=cu_seqlens, out=None if output is None else output[None],
-        normalize_qk=use_qk_l2norm_in_kernel, beta_logits=beta is not None and beta_is_logit,
+        out=None if output is None else output[None], normalize_qk=use_qk_l2norm_in_kernel,
+        beta_logits=beta is not None and beta_is_logit,
         A_log=A_log if use_gate_in_kernel else None, dt_bias=dt_bias if use_gate_in_kernel else None,
         g_is_decay=g is not None and not use_gate_in_kernel and gate_domain == "linear",
         read_indices=state_indices, write_indices=output_state_indices if output_final_state else None,
         checkpoints=state_checkpoints, checkpoint_every=checkpoint_every_n_tokens,
         checkpoint_starts=None if checkpoint_cu_starts is None else checkpoint_cu_starts[:len(cu_seqlens) - 1])
+    launch = forward
+    if prefix_lens is not None or checkpoint_state_indices is not None:
+        neutral_gate = float("-inf") if use_gate_in_kernel else float(options["g_is_decay"])
+        launch = functools.partial(forward_with, prefix_lens, checkpoint_state_indices, neutral_gate=neutral_gate)
+    o, final_state = launch(*(x[None] for x in inputs), **options)
     return o[0] if final_state is None else (o[0], final_state)

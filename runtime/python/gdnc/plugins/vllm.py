@@ -50,9 +50,11 @@ def register() -> None:
             **others: object,
         ) -> tuple[torch.Tensor, torch.Tensor | None]:
             """As vLLM's own: q, k [1, T, H, K], v [1, T, HV, V], states [N, HV, V, K]. Keys are normalised, here or
-            before. core_attn_out, if given, begins with room for o, which is written there."""
+            before. core_attn_out, if given, begins with room for o, which is written there. The final state has the dtype
+            of the initial one, that of vLLM's pool."""
             from .. import forward
+            state = torch.empty_like(initial_state) if output_final_state else False
             out = None if core_attn_out is None else core_attn_out.view(-1)[:v.numel()].view(v.shape)
-            return forward(q, k, v, g, beta, initial_state=initial_state, final_state=output_final_state,
+            return forward(q, k, v, g, beta, initial_state=initial_state, final_state=state,
                            state_v_first=True, cu_seqlens=cu_seqlens, out=out, normalize_qk=use_qk_l2norm_in_kernel,
                            keys_normalised=True)
