@@ -127,7 +127,7 @@ gdn_forward_args describe(const Operands &x) {
     args.cu_seqlens_dtype = x.offsets.dtype;
   }
   args.scale = static_cast<float>(x.scale);
-  args.split = static_cast<uint32_t>(x.split);
+  args.split = static_cast<uint32_t>(std::clamp<int64_t>(x.split, -1, INT32_MAX)); // none that is served, then
   args.flags = static_cast<uint32_t>(x.flags);
   args.a_log = read.headValues("A_log", x.aLog, headsV);
   args.dt_bias = read.headValues("dt_bias", x.dtBias, headsV);

@@ -28,13 +28,16 @@ int32_t dtypeOf(const DLDataType &type) {
   }
 }
 
-// Whether it is None or a tensor in memory and of no class of its own, which could mean something else by it.
+// Whether it is None or a tensor in memory; of no class of its own, which could mean something else by it, and not
+// lazily negated, as the imaginary part of a conjugate is, which lies between real ones.
 bool readTensor(PyObject *object, View &view) {
   if (object == Py_None)
     return true;
-  auto *type = reinterpret_cast<PyObject *>(Py_TYPE(object));
+  PyObject *type = PyObject_Type(object);
+  Py_DecRef(type);
   DLTensor x;
-  if ((type != tensorType && type != parameterType) || describe(object, &x) != 0)
+  if ((type != tensorType && type != parameterType) || describe(object, &x) != 0 || x.ndim == 0 ||
+      x.strides[x.ndim - 1] != 1)
     return false;
   auto kind = x.device.device_type == kDLCUDA  ? Device::Cuda
               : x.device.device_type == kDLCPU ? Device::Cpu
@@ -110,10 +113,10 @@ extern "C" GDN_API PyObject *gdn_torch_direct(PyObject *tensor, PyObject *parame
   if (!table)
     return nullptr;
   if (table->header.version.major != DLPACK_MAJOR_VERSION || !table->dltensor_from_py_object_no_sync)
-    return Py_NewRef(Py_None);
+    return Py_BuildValue("");
   describe = table->dltensor_from_py_object_no_sync;
-  tensorType = Py_NewRef(tensor);
-  parameterType = Py_NewRef(parameter);
+  tensorType = tensor; // torch lives as long as the process
+  parameterType = parameter;
   static PyMethodDef method = {"launch", reinterpret_cast<PyCFunction>(reinterpret_cast<void *>(&launch)),
                                METH_FASTCALL, nullptr};
   return PyCFunction_New(&method, nullptr);

@@ -56,6 +56,13 @@ class Operator(unittest.TestCase):
         self.assertTrue(torch.equal(run(case.q.as_subclass(Named)), wanted))
         self.assertEqual(calls[2:], [1] * 5)
 
+    def test_lazily_negated(self):
+        case = make(heads=(1, 1))
+        wanted, _ = gdnc.forward(*inputs(case))
+        negated = torch.complex(case.g, -case.g).conj().imag
+        self.assertTrue(negated.is_neg())
+        self.assertTrue(torch.equal(gdnc.forward(case.q, case.k, case.v, negated, case.beta)[0], wanted))
+
     def test_others_run_meanwhile(self):
         """A launch may wait for the GPU, and then not for what else Python has to do."""
         case, ticks, through = make((200,)), [], threading.Event()

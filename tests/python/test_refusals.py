@@ -48,6 +48,15 @@ class Refusals(unittest.TestCase):
         self.refuse(ValueError, r"^q: expected a batch of 1 with cu_seqlens, got 2$",
                     **{name: lambda x: torch.cat([x, x]) for name in ("q", "k", "v", "g", "beta")})
 
+    def test_numbers(self):
+        self.refuse(TypeError, r"^scale: expected a number, got str$", scale="x")
+        self.refuse(TypeError, r"^split: expected an integer, got float$", split=1.5)
+        self.refuse(TypeError, r"^checkpoint_every: expected an integer, got str$", checkpoint_every="x")
+        for split in -1, 65, 2**32, 2**32 + 1, 2**70:
+            self.refuse(ValueError, rf"^split: expected 0 to 64, got {split}$", split=split)
+        self.refuse(ValueError, r"^q: expected a last dimension of at least 1, got shape \[1, 70, 1, 0\]$",
+                    q=lambda x: x[..., :0], k=lambda x: x[..., :0])
+
     def test_cut(self):
         self.refuse(ValueError, r"^cut: expected one of auto, off, exact, fast, invariant, got half$", cut="half")
         self.refuse(ValueError, r"^cut: expected .*, got 1$", gdnc.chunk_gated_delta_rule, cut=1)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from numbers import Integral, Real
+
 import torch
 
 from . import _library
 
 _DEVICE = "cpu" if _library.emulated() else "cuda"
 _IO = (torch.bfloat16, torch.float16)
-REAL = (torch.float32, torch.bfloat16, torch.float16)
+REALS = (torch.float32, torch.bfloat16, torch.float16)
 OFFSETS = (torch.int32, torch.int64)
 
 
@@ -46,17 +48,19 @@ def check(q, k, v, g, beta, out, initial_state, final_state, cu_seqlens, scale, 
     if device.type != _DEVICE:
         raise ValueError(f"q: expected a tensor on {_DEVICE}, got one on {device}; CPU tensors run on the emulator "
                          "alone, which GDN_DRIVER=emu chooses")
+    if key_dim == 0:
+        raise ValueError(f"q: expected a last dimension of at least 1, got shape {list(q.shape)}")
     if heads == 0 or heads_v % heads:
         raise ValueError(f"v: expected a number of heads that q's ({heads}) divides, got {heads_v}")
     io, values = (q.dtype,), (batch, tokens, heads_v, value_dim)
     check_argument("q", q, q.shape, _IO, device)
     check_argument("k", k, q.shape, io, device)
     check_argument("v", v, values, io, device)
-    check_argument("g", g, values[:3], REAL, device)
-    check_argument("beta", beta, values[:3], REAL, device)
+    check_argument("g", g, values[:3], REALS, device)
+    check_argument("beta", beta, values[:3], REALS, device)
     for name, x in ("A_log", A_log), ("dt_bias", dt_bias):
         if x is not None:
-            check_argument(name, x, values[2:3], REAL, device)
+            check_argument(name, x, values[2:3], REALS, device)
     if out is not None:
         check_argument("out", out, values, io, device)
     sequences = batch
@@ -72,10 +76,10 @@ def check(q, k, v, g, beta, out, initial_state, final_state, cu_seqlens, scale, 
     slots = _slots(initial_state, final_state, read_indices, write_indices, sequences, device)
     for name, state, rows in zip(("initial_state", "final_state"), (initial_state, final_state), slots):
         if state is not None:
-            check_argument(name, state, (rows, heads_v, *matrix), REAL, device, dense=2)
+            check_argument(name, state, (rows, heads_v, *matrix), REALS, device, dense=2)
     if checkpoints is not None:
         check_tensor("checkpoints", checkpoints, 4)
-        check_argument("checkpoints", checkpoints, (len(checkpoints), heads_v, *matrix), REAL, device, dense=2)
+        check_argument("checkpoints", checkpoints, (len(checkpoints), heads_v, *matrix), REALS, device, dense=2)
     if checkpoint_starts is not None:
         check_argument("checkpoint_starts", checkpoint_starts, (sequences,), OFFSETS, device)
 
@@ -96,6 +100,15 @@ def _slots(initial_state, final_state, read_indices, write_indices, sequences: i
     if read_indices is not None:
         return len(initial_state), len(initial_state)
     return sequences, sequences if write_indices is None else len(final_state)
+
+
+def check_numbers(scale: float, split: int, checkpoint_every: int) -> None:
+    for name, x, kind, what in (("scale", scale, Real, "a number"), ("split", split, Integral, "an integer"),
+                                ("checkpoint_every", checkpoint_every, Integral, "an integer")):
+        if not isinstance(x, kind):
+            raise TypeError(f"{name}: expected {what}, got {type(x).__name__}")
+    if not 0 <= split <= 64:
+        raise ValueError(f"split: expected 0 to 64, got {split}")
 
 
 def check_gradient(*tensors: torch.Tensor | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from ._check import check, check_gradient
+from ._check import check, check_gradient, check_numbers
 from ._launch import launch
 from ._library import (BETA_DOUBLED, BETA_LOGITS, CHECKPOINTS_AFTER, CHECKPOINTS_BEFORE, CUTS, G_IS_DECAY,
                        KEYS_NORMALISED, NORMALISE_QK)
@@ -122,10 +122,10 @@ def forward(
     state = None if final_state is None or isinstance(final_state, bool) else final_state
     more = flags, A_log, dt_bias, read_indices, write_indices, checkpoints, checkpoint_every, checkpoint_starts
     try:
-        if torch.is_grad_enabled():
-            check_gradient(q, k, v, g, beta, initial_state, A_log, dt_bias)
         if scale is None:
             scale = k.shape[3]**-0.5
+        if torch.is_grad_enabled():
+            check_gradient(q, k, v, g, beta, initial_state, A_log, dt_bias)
         if state is None and final_state:
             state = _new_state(q, v, cu_seqlens, state_v_first)
         if out is None:
@@ -136,4 +136,5 @@ def forward(
         failure = error
     # Only now, since a call takes less time than the search for what is wrong with it.
     check(q, k, v, g, beta, out, initial_state, state, cu_seqlens, scale, state_v_first, split, *more)
+    check_numbers(scale, split, checkpoint_every)
     raise failure

@@ -8,7 +8,7 @@ import ctypes as c
 import torch
 
 from . import _library
-from ._check import check
+from ._check import check, check_numbers
 from ._library import ForwardArgs, HeadValues, State, Tensor
 
 _DTYPES = {torch.float32: _library.F32, torch.bfloat16: _library.BF16, torch.float16: _library.F16,
@@ -32,6 +32,7 @@ def _describe(q, k, v, g, beta, o, initial_state, final_state, cu_seqlens, scale
               checkpoint_starts=None) -> ForwardArgs:
     check(q, k, v, g, beta, o, initial_state, final_state, cu_seqlens, scale, state_v_first, split, flags, A_log,
           dt_bias, read_indices, write_indices, checkpoints, checkpoint_every, checkpoint_starts)
+    check_numbers(scale, split, checkpoint_every)
     args = ForwardArgs(
         batch=q.shape[0], tokens=q.shape[1], heads=q.shape[2], heads_v=v.shape[2], key_dim=q.shape[3],
         value_dim=v.shape[3], q=_tensor(q), k=_tensor(k), v=_tensor(v), o=_tensor(o), g=_tensor(g), beta=_tensor(beta),
