@@ -1,6 +1,8 @@
 """The operator that torch knows: schema, fake kernel, compilation; and that calls without it are the same."""
 
 import os
+import subprocess
+import sys
 import threading
 import unittest
 from types import SimpleNamespace
@@ -55,6 +57,12 @@ class Operator(unittest.TestCase):
         self.assertIn("gdnc::forward", str(traced.graph))
         self.assertTrue(torch.equal(run(case.q.as_subclass(Named)), wanted))
         self.assertEqual(calls[2:], [1] * 5)
+
+    def test_another_torch(self):
+        """In which the function knows no tensors, or whatever follows a call is not to be seen."""
+        for missing in "torch.Tensor.__dlpack_c_exchange_api__", "torch._C._is_tracing":
+            script = f"import torch; del {missing}; from gdnc import _launch; assert _launch.launch is _launch._operator"
+            subprocess.run([sys.executable, "-c", script], check=True)
 
     def test_lazily_negated(self):
         case = make(heads=(1, 1))

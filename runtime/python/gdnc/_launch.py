@@ -103,9 +103,14 @@ def _launch_either(*arguments) -> None:
 
 launch = _launch_ctypes
 if _library.has_operators(torch.__version__):
-    from torch._C import _is_tracing as is_tracing, _len_torch_function_stack as len_torch_function_stack
-    from torch._C._autograd import _profiler_enabled as profiler_enabled
-    from torch.compiler import is_compiling
-    from torch.utils._python_dispatch import is_in_torch_dispatch_mode
     _operator, _direct = _load_operator()
-    launch = _launch_either if _direct else _operator
+    launch = _operator
+    try:
+        from torch._C import _is_tracing as is_tracing, _len_torch_function_stack as len_torch_function_stack
+        from torch._C._autograd import _profiler_enabled as profiler_enabled
+        from torch.compiler import is_compiling
+        from torch.utils._python_dispatch import is_in_torch_dispatch_mode
+        if _direct:
+            launch = _launch_either
+    except ImportError:  # a torch in which it cannot be asked what follows a call
+        pass
