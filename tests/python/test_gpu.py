@@ -1,5 +1,5 @@
-"""What only a GPU shows: streams, graphs, threads, devices. Here, on a GPU: python3 -m unittest test_gpu test_forward
-test_refusals test_interfaces test_operator."""
+"""What only a GPU shows: streams, graphs, threads, devices. Here, on a GPU, with a bundle that has the variants l2norm and
+checkpoints in GDN_BUNDLE: python3 -m unittest test_gpu test_forward test_refusals test_interfaces test_operator."""
 
 import threading
 import unittest
@@ -9,6 +9,7 @@ import torch
 from case import DEVICE, error, inputs, make, recurrence
 
 import gdnc
+from gdnc import flashinfer
 
 
 @unittest.skipUnless(DEVICE == "cuda" and torch.cuda.is_available(), "needs a GPU")
@@ -22,7 +23,7 @@ class Gpu(unittest.TestCase):
                             cu_seqlens=self.case.cu_seqlens, **options)
 
     def assert_same(self, got, wanted=None):
-        torch.testing.assert_close(got, wanted or self.wanted, rtol=0, atol=0)
+        torch.testing.assert_close(got, self.wanted if wanted is None else wanted, rtol=0, atol=0)
 
     def test_current_stream(self):
         values = self.case.v.clone()
@@ -56,6 +57,37 @@ class Gpu(unittest.TestCase):
                     x.fill_(float("nan"))
                 graph.replay()
                 self.assert_same(got, self.forward())
+
+    def test_checkpoints_in_a_graph(self):
+        """Where they stand and which rows are theirs is read from the device, in every replay anew."""
+        starts, prefix = torch.tensor([0, 6, 6], device=DEVICE), torch.tensor([40, 0, 70], device=DEVICE)
+        table, pool = torch.arange(8, device=DEVICE), torch.zeros(9, 2, 128, 128, device=DEVICE)
+
+        def run(rows):
+            return flashinfer.chunk_gated_delta_rule(
+                *(x[0] for x in inputs(self.case)), initial_state=self.case.h0.mT.contiguous(),
+                cu_seqlens=self.case.cu_seqlens, gate_domain="log", state_checkpoints=rows, checkpoint_cu_starts=starts,
+                checkpoint_every_n_tokens=64, checkpoint_state_indices=table, prefix_lens=prefix)
+
+        run(pool)
+        torch.cuda.set_sync_debug_mode("error")
+        try:
+            run(pool)
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            o = run(pool)
+        for before, rows in (((40, 0, 70), (3, 2, 1, 0, 4, 5, 6, 7)), ((63, 9, 0), (8, -1, 9, 0, 1, 2, -1, 7)),
+                             ((0, 0, 0), (-1,) * 8)):
+            with self.subTest(before=before, rows=rows):
+                prefix.copy_(torch.tensor(before))
+                table.copy_(torch.tensor(rows))
+                pool.normal_()
+                wanted = pool.clone()
+                graph.replay()
+                self.assert_same(o, run(wanted))
+                self.assert_same(pool, wanted)
 
     def test_thread_that_has_not_used_the_gpu(self):
         results = []
