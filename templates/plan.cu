@@ -17,58 +17,66 @@
 namespace {
 
 // Shared memory: what is needed until tiles are cut, and then what a sort needs.
-constexpr Int bins = 256, earlyBins = bins / 2, fewCuts = 128, fewItems = 448;
+constexpr Int bins = 256, earlyBins = bins / 2, fewCuts = 112, keptOfWarp = 64;
 union Memory {
   struct {
     LongSequences found;
+    UnitSums ofUnit;
     LongTile tiles[mostLong];
+    Length lengths[mostLong];
+    Runs placed[mostLong];
     Kinds kinds;
     Deadline tried[tries];
   };
   struct {
     Int counts[warps][bins];
-    Item items[fewItems];
+    Item items[warps][keptOfWarp];
   };
 };
 
 // Lists the tiles with more than `longest` chunks, and sums the others. `isListed`: their sequences already are.
-__device__ Tiles findLong(const Call &call, const Most &lengths, Int longest, bool isListed, Memory &memory) {
+__device__ Tiles listLong(const Call &call, const Most &lengths, Int longest, bool isListed, Memory &memory) {
   const bool invariant = call.shape.invariant(), warm = call.shape.flags & Warm;
   LongTile *tiles = invariant ? call.place<LongTile>(call.at.longs) : memory.tiles;
-  const Int heads = call.shape.heads, capacity = invariant ? Int(call.at.longTiles) : mostLong;
+  const Int heads = call.shape.heads, capacity = invariant ? Int(call.at.longTiles) : quotient(mostLong, call.parts);
   Int count = 0;
   Most rest{lengths.sum, 0, 0};
-  const Int width = isListed ? readers : threads;
 #pragma unroll 1
-  for (Int base = 0; base < call.shape.sequences; base += width) {
+  for (Int base = 0; base < call.shape.sequences; base += readers) {
     if (!isListed)
-      listLong(spanOrNone(call, base + threadIdx.x), base, width, longest, memory.found);
+      listLong(call.loadOrNone(base + threadIdx.x), longest, memory.found);
     const Most found = memory.found.all;
     rest.sum -= found.sum;
     rest.most = max(rest.most, found.most);
 #pragma unroll 1
-    for (Int i = threadIdx.x; i < found.count * heads && count + i < capacity; i += threads) {
-      const Int at = quotient(i, heads), chunks = memory.found.spans[at].chunks();
-      tiles[count + i] = {memory.found.numbers[at], i - at * heads, chunks, warm ? 0 : longestWarm + 1};
+    for (Int i = readers - 1 - threadIdx.x; i < found.count * heads && count + i < capacity; i += readers) {
+      const Int at = quotient(i, heads), number = memory.found.numbers[at];
+      tiles[count + i] = {base + number, i - at * heads, memory.found.spans[number].chunks(),
+                          warm ? 0 : longestWarm + 1};
     }
     count += found.count * heads;
   }
-  __syncthreads();
   const Int placed = min(count, capacity);
-  if (warm && placed) {
-    const Int units = (lengths.most - 2) / window + 1;
-#pragma unroll 1
-    for (Int i = threadIdx.x; i < placed * units; i += threads) {
-      const Int unit = quotient(i, placed), at = i - unit * placed;
-      const Int boundary = (invariant ? cutLength : 1) + unit * window;
-      const LongTile tile = tiles[at];
-      if (boundary < tile.chunks)
-        atomicMax(&tiles[at].warm, Int(__ldcg(warmAt(call, spanOf(call, tile.sequence).begin, boundary, tile.head))));
-    }
-    __syncthreads();
-  }
   const float steps = float(rest.sum) * call.parts * heads + start * (call.tiles - float(count) * call.parts);
   return {tiles, placed, steps, rest.most, longest, placed == count};
+}
+
+// The longest warm-up of each of them, where it might be cut.
+__device__ void findWarm(const Call &call, const Tiles &tiles) {
+  const bool invariant = call.shape.invariant();
+  const Int step = invariant ? cutLength : 1 << windowOf(call.shape), first = invariant ? step : 1;
+  const Int each = max(1, quotient(threads, tiles.count)), mine = quotient(threadIdx.x, tiles.count); // of its threads
+#pragma unroll 1
+  for (Int at = threadIdx.x - mine * tiles.count; at < tiles.count && mine < each; at += threads) {
+    const LongTile tile = tiles.tiles[at];
+    const Int begin = call.span(tile.sequence).begin;
+    Int most = 0;
+#pragma unroll 4
+    for (Int boundary = first + mine * step; boundary < tile.chunks; boundary += each * step)
+      most = max(most, Int(__ldcg(warmAt(call, begin, boundary, tile.head))));
+    atomicMax(&tiles.tiles[at].warm, most);
+  }
+  __syncthreads();
 }
 
 __device__ Plan choose(const Call &call, const Most &lengths, const Tiles &tiles, float low, Memory &memory) {
@@ -77,45 +85,58 @@ __device__ Plan choose(const Call &call, const Most &lengths, const Tiles &tiles
   const float high = fminf(lengths.most, invariant ? cutLength : lengths.most) + start;
   const float m = fmaxf(high, share * 1.001f);
   Deadline deadline{fmaxf(high, share), m, m, m, 0, 0}; // nothing is cut for parallelism
+  bool allLong = !invariant;
   if (tiles.count && !invariant) {
     findKinds(tiles, memory.kinds);
     deadline = search(call, tiles, low, high, deadline, memory.kinds, memory.tried);
+    allLong = tiles.isLong(memory.kinds.least, deadline.m);
   }
-  return {deadline, 0, 0, invariant ? 0 : hop, deadline.m / shortShare};
+  const float shortest = deadline.m / shortShare;
+  return {deadline, 0, 0, invariant ? 0 : hop, shortest, !allLong || tiles.most > shortest};
 }
 
 // The cut tiles: the first in shared memory, and few calls have more.
 struct Cuts {
   CutTile *first, *more;
   __device__ CutTile *at(Int i) const { return (i < fewCuts ? first : more) + i; }
-  // Of `count`, the number of the one that item `item` is of.
+  // Of `count`, the number of the one that item `item` is of; those of a warp follow each other.
   __device__ Int of(Int item, Int count) const {
-    Int low = 0;
+    const Int lane = threadIdx.x % 32, first = item - lane;
+    auto ahead = [&](Int i) { return i < count ? at(i)->items - first : 32; }; // where its items begin
+    Int low = 0, step = 1;
+    while (step * 32 < count)
+      step *= 32;
 #pragma unroll 1
-    while (low + 1 < count) {
-      const Int middle = (low + count) / 2;
-      (at(middle)->items <= item ? low : count) = middle;
-    }
-    return low;
+    for (; step; step /= 32)
+      low += max(0, __popc(__ballot_sync(~0u, ahead(low + lane * step) <= 0)) - 1) * step;
+    const Int next = ahead(low + 1 + lane);
+    const Word begins = __reduce_or_sync(~0u, next < 32 ? 1u << next : 0);
+    return low + __popc(begins & ((2u << lane) - 1));
   }
 };
 
 // Lists the tiles that are cut, and makes the items of those that stay whole, which go behind the other early ones in
 // the order of memory. Returns what they come to.
-__device__ Count listTiles(const Call &call, const Tiles &tiles, const Plan &plan, const Cuts &cuts) {
-  const Int count = tiles.count * call.parts;
-  const bool warm = call.shape.flags & Warm && tiles.count;
-  // Where all that are long are cut by transition, none of them is among the others.
-  const bool allLinked = plan.deadline.linked == tiles.count, anyOnLine = !allLinked || tiles.most > plan.shortest;
-  const Int end = allLinked && count == call.tiles ? count : count + call.tiles;
+__device__ Count listTiles(const Call &call, const Tiles &tiles, const Plan &plan, const Cuts &cuts, Memory &memory) {
+  const Int count = tiles.count * call.parts, end = count + (plan.anyPlain || count < call.tiles ? call.tiles : 0);
+  __shared__ float lineEnd;
+  if (threadIdx.x / 32 == warps - 1) { // the last one to have a tile
+    const bool any = !call.shape.invariant() && tiles.count;
+    const float at = any ? placeWarm(tiles, call.parts, plan, memory.lengths, memory.placed) : 0;
+    if (threadIdx.x % 32 == 0)
+      lineEnd = at;
+  }
   float line = 0;
   Count listed{};
 #pragma unroll 1
   for (Int base = 0; base < end; base += threads) {
     const Int i = base + threadIdx.x;
     Candidate tile = candidate(call, tiles, plan, i);
-    if (anyOnLine)
-      placeOnLine(plan, tile, warm, line);
+    if (base == 0) {
+      __syncthreads();
+      line = lineEnd;
+    }
+    cutOnLine(plan, tile, memory.placed, i, line);
     const bool isCut = tile.way >= Candidate::Line, stays = tile.way == Candidate::Whole;
     Count need{}, total;
     if (isCut)
@@ -152,15 +173,35 @@ __device__ void copyItems(const Item *items, Int count, Item *table, Int place) 
 // and early ones before late ones.
 __device__ Item sortable(const Call &call, const Plan &plan, const Count &listed, const Cuts &cuts, Int at) {
   const float scale = earlyBins * 0.8f * inverse(plan.deadline.m); // few tails are longer than the deadline
-  const Int number = cuts.of(at, listed.tiles);
+  const Int number = cuts.of(at, listed.tiles), last = min(at, listed.items - 1);
   const CutTile &tile = *cuts.at(number);
-  Piece piece = tile.part < 0 ? linkedPiece(call, plan, tile, listed.middle, at - tile.items)
-                              : linePiece(call, plan, tile, listed.middle, at - tile.items);
-  if (call.shape.flags & InPlace && tile.part >= 0 && tile.cuts)
+  const bool isLinked = tile.part < 0;
+  const Slice slice = isLinked ? Slice{} : sliceOf(call, plan, tile, last - tile.items);
+  __syncwarp(); // a warm-up is on its way from memory while the linked ones are made
+  Piece piece = isLinked ? linkedPiece(call, plan, tile, listed.middle, last - tile.items)
+                         : linePiece(call, tile, listed.middle, last - tile.items, slice);
+  if (call.shape.flags & InPlace && !isLinked && tile.cuts)
     guard(call, plan, tile, listed.middle + listed.slots + number, piece);
   piece.item.tail = Int(piece.tail * 16);
   piece.item.bin = earlyBins - 1 - min(earlyBins - 1, Int(piece.tail * scale)) + (piece.late ? earlyBins : 0);
   return piece.item;
+}
+
+// How many items of this warp came before this lane's into its bin, where they are counted.
+__device__ Int rankOf(Int (&counts)[bins], Int bin, bool mine) {
+  const Int lane = threadIdx.x % 32;
+  Word same = __ballot_sync(~0u, mine);
+#pragma unroll
+  for (Int bit = 1; bit < bins; bit *= 2) { // so many votes take less than one match of many values
+    const Word with = __ballot_sync(~0u, bin & bit);
+    same &= bin & bit ? with : ~with;
+  }
+  const Int first = counts[bin], rank = __popc(same & ((1u << lane) - 1));
+  __syncwarp();
+  if (mine && rank == 0)
+    counts[bin] = first + __popc(same);
+  __syncwarp();
+  return first + rank;
 }
 
 // Turns the counts of bins into places. Returns how many early items there are.
@@ -188,43 +229,45 @@ __device__ Int placesOf(Int (&counts)[warps][bins]) {
 // which as many items as there is room for are kept. Early items end where those that stay whole begin; late ones begin
 // the table. Returns how many early ones there are.
 __device__ Int orderItems(const Call &call, const Plan &plan, const Count &listed, const Cuts &cuts, Memory &memory) {
-  Int(&counts)[warps][bins] = memory.counts;
   Item *table = call.place<Item>(call.at.table);
   const Int lane = threadIdx.x % 32, warp = threadIdx.x / 32, share = (listed.items + threads - 1) / threads * 32;
-  const Int end = min(listed.items, (warp + 1) * share);
-  Int early = 0;
+  const Int begin = warp * share, end = min(listed.items, begin + share);
+  Int(&counts)[bins] = memory.counts[warp];
+  Item *kept = memory.items[warp];
 #pragma unroll
-  for (Int w = 0; w < warps; ++w)
-    counts[w][threadIdx.x] = 0;
+  for (Int bin = lane; bin < bins; bin += 32)
+    counts[bin] = 0;
   __syncthreads();
 #pragma unroll 1
-  for (Int pass = 0; pass < 2; ++pass) {
+  for (Int base = begin; base < end; base += 32) {
+    const bool mine = base + lane < end;
+    Item item = sortable(call, plan, listed, cuts, base + lane);
+    item.bin += bins * rankOf(counts, item.bin, mine);
+    if (mine && base < begin + keptOfWarp)
+      kept[base - begin + lane] = item;
+  }
+  __syncthreads();
+  const Int early = placesOf(memory.counts);
+  auto place = [&](Int bin, Int rank) { return rank + (bin < earlyBins ? Int(call.at.cutItems) : 0) - early; };
 #pragma unroll 1
-    for (Int at = warp * share + lane; at - lane < end; at += 32) {
-      const bool mine = at < end, isKept = at - lane < fewItems;
-      Item item{};
-      if (mine && pass == 1 && isKept) {
-        item.bin = memory.items[at].bin;
-      } else if (mine) {
-        item = sortable(call, plan, listed, cuts, at);
-        if (isKept)
-          memory.items[at] = item;
-      }
-      const Word same = __match_any_sync(~0u, mine ? item.bin : bins);
-      const Int rank = __popc(same & ((1u << lane) - 1)), first = mine ? counts[warp][item.bin] : 0;
-      __syncwarp();
-      if (mine && rank == 0)
-        counts[warp][item.bin] = first + __popc(same);
-      __syncwarp();
-      const Int place = first + rank + (item.bin < earlyBins ? Int(call.at.cutItems) : 0) - early;
-      if (pass == 1 && isKept)
-        copyItems(memory.items + at - lane, min(32, end - at + lane), table, place);
-      else if (pass == 1 && mine)
-        table[place] = item;
-    }
-    __syncthreads();
-    if (pass == 0)
-      early = placesOf(counts);
+  for (Int base = begin; base < min(end, begin + keptOfWarp); base += 32) {
+    const Item *items = kept + (base - begin);
+    const Int ranked = base + lane < end ? items[lane].bin : 0, bin = ranked % bins;
+    copyItems(items, min(32, end - base), table, place(bin, counts[bin] + ranked / bins));
+  }
+  if (end <= begin + keptOfWarp)
+    return early;
+#pragma unroll
+  for (Int i = lane; i < keptOfWarp; i += 32)
+    atomicAdd(&counts[kept[i].bin % bins], 1);
+  __syncwarp();
+#pragma unroll 1
+  for (Int base = begin + keptOfWarp; base < end; base += 32) {
+    const bool mine = base + lane < end;
+    const Item item = sortable(call, plan, listed, cuts, base + lane);
+    const Int rank = rankOf(counts, item.bin, mine);
+    if (mine)
+      table[place(item.bin, rank)] = item;
   }
   return early;
 }
@@ -255,10 +298,11 @@ __device__ bool fits(const Call &call, const Count &listed) {
          listed.middle + listed.slots <= call.at.slots;
 }
 
-__device__ void makePlan(const Call &call, const Most &lengths, Int longest, float low, bool isListed, Memory &memory) {
+__device__ void makePlan(const Call &call, const Most &lengths, const Tiles &tiles, float low, Memory &memory) {
   __shared__ CutTile few[fewCuts];
   const Cuts cuts{few, call.place<CutTile>(call.at.cuts)};
-  const Tiles tiles = findLong(call, lengths, longest, isListed, memory);
+  if (call.shape.flags & Warm && tiles.count)
+    findWarm(call, tiles);
   Plan plan = choose(call, lengths, tiles, low, memory);
   Count listed;
   Int count = slicesOf(call, plan.deadline);
@@ -266,7 +310,7 @@ __device__ void makePlan(const Call &call, const Most &lengths, Int longest, flo
   do { // fewer slices where there are more hand-overs than were expected
     plan.quantum = fmaxf(plan.deadline.run * inverse(count), start + 6);
     plan.run = plan.quantum * count;
-    listed = listTiles(call, tiles, plan, cuts);
+    listed = listTiles(call, tiles, plan, cuts, memory);
   } while (!fits(call, listed) && --count);
   if (!count || !tiles.all) // no place for the plan, as offsets that overlap may bring about: nothing is cut
     return writeHeader(call, Header{Natural});
@@ -292,23 +336,24 @@ extern "C" __global__ void __launch_bounds__(readers, 1) // one block an SM: all
   asm volatile("griddepcontrol.launch_dependents;"); // the forward's blocks may set themselves up, and then wait
   __shared__ Layout at;
   __shared__ Memory memory;
+  __shared__ bool isLast;
   const Shape shape{sequences, tokens, heads, keyDim, valueDim, columns, blocks, Word(flags)};
-  const Int parts = quotient(valueDim, columns), tiles = sequences * heads * parts;
+  const Int parts = quotient(valueDim, columns), count = sequences * heads * parts;
+  const bool isListed = sequences <= readers;
+  const Span *spans = isListed ? memory.found.spans : nullptr;
   const Call call{offsets,  wide != 0,  length,      g,         gToken, gHead, aLog,  dtBias, gType,
-                  aLogType, dtBiasType, options & 3, workspace, shape,  parts, tiles, at};
-  const Span first = spanOrNone(call, threadIdx.x);
-  if (threadIdx.x == readers - 32) // of a warp with nothing to measure where sequences are few
-    at = layoutOf(shape);
+                  aLogType, dtBiasType, options & 3, workspace, shape,  parts, count, at,     spans};
+  const Span first = call.loadOrNone(threadIdx.x);
   const Most lengths = measure(call, first);
   const float low = float(lengths.sum) * parts * heads * inverse(blocks); // steps a block, were they shared evenly
   const Int longest = shape.invariant() ? cutLength : Int(fminf(low, 1 << 30));
   const bool mustCut = shape.invariant() && lengths.most > longest;
   // Sequences of one length fill the blocks round by round: what a plan could win must be more than it takes.
   const bool equal = lengths.sum == lengths.most * sequences;
-  const float rounds = quotient(tiles + blocks - 1, blocks), uncut = rounds * (lengths.most + start);
-  const bool fills = equal && uncut <= (low + start * tiles * inverse(blocks)) * (1 / packed) + planSteps;
-  const bool isShort = tiles >= 8 * blocks && lengths.most <= low * (1.f / shortShare);
-  if (!mustCut && (tiles > mostTiles(shape) || isShort || fills)) {
+  const float rounds = quotient(count + blocks - 1, blocks), uncut = rounds * (lengths.most + start);
+  const bool fills = equal && uncut <= (low + start * count * inverse(blocks)) * (1 / packed) + planSteps;
+  const bool isShort = count >= 8 * blocks && lengths.most <= low * (1.f / shortShare);
+  if (!mustCut && (count > mostTiles(shape) || isShort || fills)) {
     if (blockIdx.x == 0)
       writeHeader(call, Header{Natural});
     return;
@@ -316,14 +361,21 @@ extern "C" __global__ void __launch_bounds__(readers, 1) // one block an SM: all
   const bool reads = lengths.most > longest && flags & Warm, others = reads && gridDim.x > 1;
   if (!reads && blockIdx.x != 0)
     return;
-  const bool asks = others && threadIdx.x == 0, isListed = sequences <= readers;
-  const auto seen = asks ? *call.place<volatile unsigned long long>(at.arrivals) : 0;
   if (isListed)
-    listLong(first, 0, readers, longest, memory.found);
+    listLong(first, longest, memory.found);
   if (reads)
-    readGates(call, longest, isListed, memory.found);
-  if (others && !lastOfAll(call, seen))
+    readGates(call, longest, isListed, memory.found, memory.ofUnit);
+  if (others)
+    arrive(call, isLast);
+  if (threadIdx.x == 32) // another warp, as the first waits for memory
+    at = layoutOf(shape);
+  auto isOver = [&] {
+    __syncthreads();
+    return others && !isLast;
+  };
+  if (shape.invariant() && isOver()) // then the list lies in memory
     return;
-  if (threadIdx.x < threads)
-    makePlan(call, lengths, longest, low, isListed, memory);
+  const Tiles tiles = listLong(call, lengths, longest, isListed, memory);
+  if (!isOver() && threadIdx.x < threads)
+    makePlan(call, lengths, tiles, low, memory);
 }

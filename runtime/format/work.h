@@ -89,6 +89,10 @@ struct Header {
 };
 static_assert(sizeof(Header) == 64);
 
+// Of what the planner's blocks tell each other behind the header: how many are through, and after how many chunks the
+// state of each head is gone.
+inline constexpr Int arrivalsPlace = 256, warmPlace = 512;
+
 // What a plan may do.
 enum Flags : Word {
   Warm = 1,      // warm-ups: |k| <= 1 and beta <= 2, so that what decays is gone
@@ -113,6 +117,19 @@ struct Shape {
   GDN_BOTH constexpr bool hops() const { return keyDim == valueDim && (keyDim == 64 || keyDim == 128); }
   GDN_BOTH constexpr bool invariant() const { return flags & Invariant; }
 };
+
+// The planner reads gates by units of 8 heads and a window of boundaries between chunks, of which the window's chunks
+// and 31 before are summed: the smaller it is the sooner it is done, as long as there is a block for each unit.
+inline constexpr Int unitHeads = 8, leastWindow = 3, mostWindow = 5;   // powers of two
+GDN_BOTH constexpr long long unitsOf(const Shape &shape, Int window) { // about: sequences begin units of their own
+  return (((shape.tokens - 1) / chunkTokens >> window) + 1ll) * ((shape.heads + unitHeads - 1) / unitHeads);
+}
+GDN_BOTH constexpr Int windowOf(const Shape &shape) {
+  Int window = leastWindow;
+  while (window < mostWindow && unitsOf(shape, window) > shape.blocks)
+    ++window;
+  return window;
+}
 
 // Beyond so many tiles none is long enough to be worth a table of all. Not in invariant mode, whose cuts are no choice.
 GDN_BOTH constexpr long long mostTiles(const Shape &shape) { return 512ll * shape.blocks; }
@@ -142,9 +159,8 @@ struct Layout {
   long long cutTiles; // that are not whole, and the items that they are cut into
   long long cutItems;
   long long longTiles;
-  long long slots, matrices; // the first slots belong to the matrices
-  // The planner's: which of its blocks are through; the rest is rewritten by each plan.
-  long long arrivals, table, flags, longs, cuts, warm;
+  long long slots, matrices;           // the first slots belong to the matrices
+  long long table, flags, longs, cuts; // the planner's, which each plan rewrites
   // The kernels': float [slots][V][K]; twice io [matrices][K][K].
   long long slotValues, high, low;
   long long bytes;
@@ -166,18 +182,17 @@ GDN_BOTH constexpr Layout layout(const Shape &shape, Int ioBytes) {
   l.items = (invariant ? shape.tiles() : least(shape.tiles(), mostTiles(shape))) + l.cutItems;
   l.matrices = !shape.hops() ? 0 : invariant ? cuts : least(2 * blocks, tokens / 256 * heads);
   l.slots = l.matrices + cuts + least(3 * blocks, (tokens + 127) / 128 * heads * parts);
-  long long end = sizeof(Header);
+  long long end = warmPlace;
   auto take = [&](long long bytes) {
     long long at = end;
-    end = (end + bytes + 255) / 256 * 256;
+    end = (end + bytes + 255) & ~255ll;
     return at;
   };
-  l.arrivals = take(8);
+  take(shape.flags & Warm ? (tokens / chunkTokens + 1) * heads : 0);
   l.table = take(l.items * sizeof(Item));
   l.flags = take((l.slots + l.cutTiles) * flagWords * 4);  // the latter for guards
   l.longs = take(invariant ? l.longTiles * longBytes : 0); // else they lie in shared memory
   l.cuts = take(l.cutTiles * tileBytes);
-  l.warm = take(shape.flags & Warm ? (tokens / chunkTokens + 1) * heads : 0);
   l.slotValues = take(l.slots * shape.valueDim * shape.keyDim * 4);
   l.high = take(l.matrices * shape.keyDim * shape.keyDim * ioBytes);
   l.low = take(l.matrices * shape.keyDim * shape.keyDim * ioBytes);

@@ -109,9 +109,7 @@ void placeWork(const Kernel &kernel, const Device &device, Problem &problem) {
 unsigned plannerBlocks(const work::Shape &shape) {
   if (!(shape.flags & work::Warm))
     return 1;
-  // Units of 32 boundaries and 8 heads: about so many, and blocks take several where there are more.
-  int64_t units = (shape.tokens + 2047ll) / 2048 * ((shape.heads + 7) / 8);
-  return static_cast<unsigned>(std::min<int64_t>(shape.blocks, units));
+  return static_cast<unsigned>(std::min<int64_t>(shape.blocks, work::unitsOf(shape, work::windowOf(shape))));
 }
 
 } // namespace gdn

@@ -29,6 +29,11 @@ constexpr Int shortShare = 16;                        // tiles up to this part o
 constexpr float least = 2, leastRest = 3;             // chunks of a run and of a slice that are worth a cut
 constexpr float never = 1e30f;
 
+struct Span {
+  Int begin, end;
+  __device__ Int chunks() const { return (end - begin + chunkTokens - 1) / chunkTokens; }
+};
+
 struct Call {
   const void *offsets; // cu_seqlens, or null
   bool wide;
@@ -42,6 +47,7 @@ struct Call {
   Shape shape;
   Int parts, tiles;
   const Layout &at;
+  const Span *spans; // in shared memory, once sequences are listed, where they are no more than threads; else null
 
   template <typename T> __device__ T *place(long long offset) const {
     return reinterpret_cast<T *>(workspace + offset);
@@ -51,22 +57,15 @@ struct Call {
       return min(max(static_cast<const int *>(offsets)[i], 0), shape.tokens);
     return Int(min(max(static_cast<const long long *>(offsets)[i], 0ll), (long long)shape.tokens));
   }
+  __device__ Span load(Int sequence) const {
+    if (!offsets)
+      return {sequence * length, (sequence + 1) * length};
+    Int begin = offset(sequence);
+    return {begin, max(begin, offset(sequence + 1))};
+  }
+  __device__ Span loadOrNone(Int sequence) const { return sequence < shape.sequences ? load(sequence) : Span{}; }
+  __device__ Span span(Int sequence) const { return spans ? spans[sequence] : load(sequence); }
 };
-
-struct Span {
-  Int begin, end;
-  __device__ Int chunks() const { return (end - begin + chunkTokens - 1) / chunkTokens; }
-};
-
-__device__ Span spanOf(const Call &call, Int sequence) {
-  if (!call.offsets)
-    return {sequence * call.length, (sequence + 1) * call.length};
-  Int begin = call.offset(sequence);
-  return {begin, max(begin, call.offset(sequence + 1))};
-}
-__device__ Span spanOrNone(const Call &call, Int sequence) {
-  return sequence < call.shape.sequences ? spanOf(call, sequence) : Span{};
-}
 
 // A tile that may be cut for parallelism. `warm`: chunks before any cut that let the state decay; more than longestWarm
 // where it does not.
@@ -103,38 +102,39 @@ template <> __device__ Count from(Count x, Int lane) {
   return {from(x.tiles, lane), from(x.items, lane), from(x.slots, lane), from(x.middle, lane), from(x.whole, lane)};
 }
 
-// The sum of the first `count` lanes up to this one.
-template <typename T> __device__ T prefixOfWarp(T sum, Int count) {
-  const Int lane = threadIdx.x % 32;
-#pragma unroll 1 // code that runs once is paid for by its length
-  for (Int d = 1; d < count; d *= 2) {
-    T other = from(sum, lane - d);
-    if (lane >= d)
-      sum = other + sum;
-  }
-  return sum;
-}
-
 // The sum of the threads before this one; in `total` that of all. In a fixed order, as floats are to have it. Warps
 // where all values are nothing, and most are where tiles are few, leave the others the issue slots.
 template <typename T> __device__ T prefix(T value, bool some, T &total) {
   __shared__ T sums[warps];
   const Int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const bool any = __any_sync(~0u, some);
-  T sum{};
-  if (any)
-    sum = prefixOfWarp(value, 32);
-  if (lane == 31)
-    sums[warp] = sum;
+  T left{};
+  if (__any_sync(~0u, some)) {
+    T sum = value;
+#pragma unroll
+    for (Int d = 1; d < 32; d *= 2) {
+      const T other = from(sum, lane - d);
+      if (lane >= d)
+        sum = other + sum;
+    }
+    if (lane == 31)
+      sums[warp] = sum;
+    left = from(sum, lane - 1);
+    if (lane == 0)
+      left = {};
+  } else if (lane == 31) {
+    sums[warp] = {};
+  }
   __syncthreads();
-  const T ofWarps = prefixOfWarp(lane < warps ? sums[lane] : T{}, warps);
+  T before{};
+  total = {};
+#pragma unroll
+  for (Int w = 0; w < warps; ++w) {
+    if (w == warp)
+      before = total;
+    total = total + sums[w];
+  }
   __syncthreads();
-  total = from(ofWarps, warps - 1);
-  const T before = warp ? from(ofWarps, warp - 1) : T{};
-  if (!any)
-    return before;
-  const T left = from(sum, lane - 1);
-  return lane ? before + left : before;
+  return before + left;
 }
 
 // ---- Arithmetic. Divisions that round as IEEE says take ten times as long, and there are many on the way to a plan.

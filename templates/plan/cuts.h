@@ -10,24 +10,48 @@ struct Plan {
   float run, quantum; // of the line: from a warm-up cut to the next, and from any cut to the next
   float fall;         // by which each dependent segment is shorter than the one before
   float shortest;     // chunks: tiles up to it stay whole
+  bool anyPlain;      // tiles lie on the line that are not cut by warm-up
 };
-
-constexpr Int placings = 8;
 
 __device__ float modulo(float x, float y) { return x - floorf(x * inverse(y)) * y; }
 
-// Where a tile that lies at `at` on the line is cut by warm-up: a run ends where a block's share does.
+// How a tile on the line is cut by warm-up: chunks before the first cut, and how many cuts there are.
 struct Runs {
-  Int cuts;
-  float first, step, length; // length on the line
+  float first, cuts;
 };
-__device__ Runs runsOf(Int chunks, Int warm, float at, float run) {
-  float room = run - modulo(at, run);
-  if (room < start + least)
-    room += run;
-  const float extra = warm * stateStep + start, first = room - start, step = run - extra;
-  const Int cuts = max(0, Int(ceilf((chunks - first - least) * inverse(step))));
-  return {cuts, first, step, chunks + start + cuts * extra};
+
+// What of a tile decides that: its length on the line without cuts, what a cut moves on, 1 / that, and the cuts where
+// it begins with no room.
+struct alignas(16) Length {
+  float size, step, each, most;
+};
+
+// Where the tiles with warm-ups lie on the line, one after the other by a warp: a run ends where a block's share does,
+// and what a tile comes to depends on where it begins. Returns where the line goes on.
+__device__ float placeWarm(const Tiles &tiles, Int parts, const Plan &plan, Length *lengths, Runs *placed) {
+  const Int count = tiles.count * parts;
+#pragma unroll 1
+  for (Int i = threadIdx.x % 32; i < count; i += 32) {
+    const LongTile tile = tiles.tiles[quotient(i, parts)];
+    const bool mine = tile.warm <= longestWarm && tiles.isLong(tile.chunks, plan.deadline.m);
+    const float step = plan.run - (tile.warm * stateStep + start), size = tile.chunks + start, each = inverse(step);
+    lengths[i] = mine ? Length{size, step, each, (size - least) * each + 0.4999f} : Length{};
+  }
+  __syncwarp();
+  float room = plan.run; // from here to where the share ends
+  Length next = lengths[0];
+#pragma unroll 1
+  for (Int i = 0; i < count; ++i) {
+    const Length tile = next;
+    next = lengths[min(i + 1, count - 1)];
+    if (room < start + least)
+      room += plan.run;
+    constexpr float whole = 3 << 22; // rounds up, but for what is far below a chunk, four times as fast as a conversion
+    const float cuts = fmaxf(0, tile.most - room * tile.each + whole - whole);
+    placed[i] = {room - start, cuts};
+    room += cuts * tile.step - tile.size;
+  }
+  return plan.run - room;
 }
 
 // Hand-overs in a run of `size` chunks that begins at `at` on the line: where a quantum of it ends.
@@ -41,14 +65,14 @@ __device__ Int handsOf(float size, float at, float quantum, float &slice) {
 }
 
 // A tile at `at` on the line, cut by warm-up as `runs` says.
-__device__ CutTile onLine(Span span, Int sequence, Int head, Int part, const Runs &runs, Int warm, float at,
+__device__ CutTile onLine(Span span, Int sequence, Int head, Int part, const Runs &runs, float step, Int warm, float at,
                           float quantum) {
-  CutTile tile{sequence, span.begin, span.end, head, part, runs.cuts, runs.first, runs.step};
+  CutTile tile{sequence, span.begin, span.end, head, part, Int(runs.cuts), runs.first, step};
   const Int chunks = span.chunks();
-  tile.firstHands = handsOf(runs.cuts ? runs.first : chunks, at, quantum, tile.firstSlice);
-  if (runs.cuts) { // runs but the first begin with a warm-up, where a quantum begins
-    const float last = chunks - (runs.first + (runs.cuts - 1) * runs.step);
-    tile.hands = handsOf(runs.step, warm * stateStep, quantum, tile.slice);
+  tile.firstHands = handsOf(tile.cuts ? runs.first : chunks, at, quantum, tile.firstSlice);
+  if (tile.cuts) { // runs but the first begin with a warm-up, where a quantum begins
+    const float last = chunks - (runs.first + (runs.cuts - 1) * step);
+    tile.hands = handsOf(step, warm * stateStep, quantum, tile.slice);
     tile.lastHands = handsOf(last, warm * stateStep, quantum, tile.slice);
   }
   return tile;
@@ -85,7 +109,7 @@ __device__ Candidate candidate(const Call &call, const Tiles &tiles, const Plan 
     tile.sequence = quotient(ofHead, call.shape.heads);
     tile.head = ofHead - tile.sequence * call.shape.heads;
   }
-  const Span span = spanOf(call, tile.sequence);
+  const Span span = call.span(tile.sequence);
   const Int chunks = span.chunks();
   const bool invariant = call.shape.invariant(), decays = tile.warm <= longestWarm;
   const bool isLong = invariant ? chunks > tiles.longest : tiles.isLong(chunks, plan.deadline.m);
@@ -111,28 +135,24 @@ __device__ Candidate candidate(const Call &call, const Tiles &tiles, const Plan 
   return found;
 }
 
-// Cuts the tiles that lie on the line, end to end from `line` on, which then is where they end. What tiles with
-// warm-ups come to depends on where they lie: they are placed by what they came to at the place before.
-__device__ void placeOnLine(const Plan &plan, Candidate &tile, bool anyWarm, float &line) {
-  const bool mine = tile.way == Candidate::Line, decays = mine && tile.warm <= longestWarm;
+// Cuts the tiles that lie on the line: those with warm-ups as they are placed, and the others, if there are any, end to
+// end from `line` on, which then is where they end.
+__device__ void cutOnLine(const Plan &plan, Candidate &tile, const Runs *placed, Int i, float &line) {
+  const bool mine = tile.way == Candidate::Line, decays = mine && tile.warm <= longestWarm, plain = mine && !decays;
   const Int chunks = tile.span.chunks();
-  Runs runs{0, 0, 0, mine ? chunks + start : 0};
-  float place = 0, total = -1;
-  if (decays)
-    runs = runsOf(chunks, tile.warm, plan.run / 2, plan.run);
-#pragma unroll 1
-  for (Int i = 0; i < (anyWarm ? placings : 1); ++i) {
-    const float before = total;
-    place = line + prefix(runs.length, mine, total);
-    if (decays)
-      runs = runsOf(chunks, tile.warm, place, plan.run);
-    if (total == before)
-      break;
-  }
+  Runs runs{};
+  float place = 0, total = 0;
+  if (plan.anyPlain)
+    place = line + prefix(plain ? chunks + start : 0, plain, total);
   line += total;
+  if (decays) {
+    runs = placed[i];
+    place = -runs.first - start;
+  }
+  const Int warm = decays ? tile.warm : 0;
   if (mine)
-    tile.cut =
-        onLine(tile.span, tile.sequence, tile.head, tile.part, runs, decays ? tile.warm : 0, place, plan.quantum);
+    tile.cut = onLine(tile.span, tile.sequence, tile.head, tile.part, runs, plan.run - (warm * stateStep + start), warm,
+                      place, plan.quantum);
 }
 
 } // namespace

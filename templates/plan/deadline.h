@@ -20,7 +20,7 @@ struct Kind {
 
 // Long tiles, and a sum of the others, which no deadline cuts for parallelism.
 struct Tiles {
-  const LongTile *tiles;
+  LongTile *tiles;
   Int count;
   float rest;  // steps of the others
   Int most;    // chunks of the longest of them
@@ -31,6 +31,7 @@ struct Tiles {
 struct Kinds {
   Kind kinds[mostLong];
   Int count;
+  Int least;   // chunks of the shortest
   Int warmest; // the longest warm-up, in chunks, of those that decay; 0 where none does
   Word best;   // of the deadlines: a time, but for its last bits, and in these whose it is
 };
@@ -68,14 +69,16 @@ __device__ Segments segmentsOf(Int chunks, float limit) {
 }
 
 // Sums and maxima over the threads that share a deadline.
-constexpr Int lanes = 2;
+constexpr Int lanes = 4;
 static_assert(tries * lanes <= threads);
 template <typename T> __device__ T sumOf(T x) {
+#pragma unroll
   for (Int d = 1; d < lanes; d *= 2)
     x += __shfl_xor_sync(~0u, x, d);
   return x;
 }
 template <typename T> __device__ T mostOf(T x) {
+#pragma unroll
   for (Int d = 1; d < lanes; d *= 2)
     x = max(x, __shfl_xor_sync(~0u, x, d));
   return x;
@@ -184,8 +187,8 @@ __device__ Deadline estimate(const Call &call, const Tiles &tiles, const Kinds &
   if (__any_sync(~0u, free.linked)) {
     linked = linkedWork(call, tiles, kinds, m, plan.limit);
     work = (free.work + linked.first + linked.second) * share * (1 / packedLinked);
-    static_assert(lanes == 2); // one tries either way
-    waves = wavesOf(call, free, linked, m, work, threadIdx.x % lanes);
+    static_assert(lanes >= 2); // one tries either way
+    waves = wavesOf(call, free, linked, m, work, threadIdx.x % 2);
     waves = fminf(waves, __shfl_xor_sync(~0u, waves, 1));
   }
   plan.free = free.work;
@@ -204,7 +207,7 @@ __device__ Deadline estimate(const Call &call, const Tiles &tiles, const Kinds &
 // The kinds of 32 tiles at a time, in the order of tiles.
 __device__ void findKinds(const Tiles &tiles, Kinds &kinds) {
   const Int lane = threadIdx.x;
-  Int count = 0, warmest = 0;
+  Int count = 0, warmest = 0, least = tiles.tiles[0].chunks;
 #pragma unroll 1
   for (Int base = 0; lane < 32 && base < tiles.count; base += 32) {
     const bool mine = base + lane < tiles.count;
@@ -215,10 +218,11 @@ __device__ void findKinds(const Tiles &tiles, Kinds &kinds) {
     if (first)
       kinds.kinds[count + __popc(firsts & before)] = {tile.chunks, tile.warm, __popc(same)};
     count += __popc(firsts);
+    least = min(least, __reduce_min_sync(~0u, mine ? tile.chunks : least));
     warmest = max(warmest, __reduce_max_sync(~0u, tile.warm <= longestWarm ? tile.warm : 0));
   }
   if (lane == 0)
-    kinds.count = count, kinds.warmest = warmest, kinds.best = ~0u;
+    kinds.count = count, kinds.least = least, kinds.warmest = warmest, kinds.best = ~0u;
   __syncthreads();
 }
 static_assert(longestWarm + 1 < 64);

@@ -30,9 +30,17 @@ __device__ Int warmUp(const Call &call, const CutTile &tile, Int first) {
   return min(first, Int(__ldcg(warmAt(call, tile.begin, first, tile.head))));
 }
 
-// Item j of a tile on the line. A run lies there with its end first: so a tile's early part, which must run first,
-// comes first in one block's share, and its late part last in another's.
-__device__ Piece linePiece(const Call &call, const Plan &plan, const CutTile &tile, Int middle, Int j) {
+// Slice of a run of a tile on the line, in chunks; the `end` is the run's.
+struct Slice {
+  Int run, number, hands, first, last;
+  float end;
+  bool isCold; // it begins with a warm-up
+  Int warm;
+};
+
+// Of item j of a tile. A run lies on the line with its end first: so a tile's early part, which must run first, comes
+// first in one block's share, and its late part last in another's.
+__device__ Slice sliceOf(const Call &call, const Plan &plan, const CutTile &tile, Int j) {
   Int run = 0, slice = j, hands = tile.firstHands;
   if (tile.cuts && j > hands) {
     const Int k = j - hands - 1, each = 1 + tile.hands;
@@ -48,16 +56,23 @@ __device__ Piece linePiece(const Call &call, const Plan &plan, const CutTile &ti
     return Int(rintf(i == 0 ? begin : i > hands ? end : cut));
   };
   const Int first = edge(slice);
-  const bool cold = run && !slice; // it begins with a warm-up
-  const Int warm = cold ? warmUp(call, tile, first) : 0;
-  Item item = itemOf({tile.begin, tile.end}, tile.sequence, tile.head, tile.part * call.shape.columns, first - warm,
-                     edge(slice + 1));
-  const Int slot = middle + tile.slots + j - run; // a run's last item hands nothing over
-  item.warm = warm;
-  item.from = slice ? slot - 1 : warm < first ? Zeros : Caller;
-  item.to = slice < hands ? slot : run == tile.cuts ? Caller : Nowhere;
-  const float tail = rintf(end) - first + (hands - slice + 1) * start + (hands - slice) * flag + warm * stateStep;
-  return {item, tail, false};
+  const bool isCold = run && !slice;
+  return {run, slice, hands, first, edge(slice + 1), end, isCold, isCold ? warmUp(call, tile, first) : 0};
+}
+
+__device__ float tailOf(const Slice &slice) {
+  const Int more = slice.hands - slice.number;
+  return rintf(slice.end) - slice.first + (more + 1) * start + more * flag + slice.warm * stateStep;
+}
+
+__device__ Piece linePiece(const Call &call, const CutTile &tile, Int middle, Int j, const Slice &slice) {
+  Item item = itemOf({tile.begin, tile.end}, tile.sequence, tile.head, tile.part * call.shape.columns,
+                     slice.first - slice.warm, slice.last);
+  const Int slot = middle + tile.slots + j - slice.run; // a run's last item hands nothing over
+  item.warm = slice.warm;
+  item.from = slice.number ? slot - 1 : slice.warm < slice.first ? Zeros : Caller;
+  item.to = slice.number < slice.hands ? slot : slice.run == tile.cuts ? Caller : Nowhere;
+  return {item, tailOf(slice), false};
 }
 
 // Where states are stored in place, of a tile with runs that may be through before another has taken the caller's
@@ -67,7 +82,7 @@ __device__ void guard(const Call &call, const Plan &plan, const CutTile &tile, I
   if (takes || stores)
     piece.item.guard = row;
   if (takes)
-    piece.tail = fmaxf(piece.tail, linePiece(call, plan, tile, 0, countOf(call, tile).items - 1).tail);
+    piece.tail = fmaxf(piece.tail, tailOf(sliceOf(call, plan, tile, countOf(call, tile).items - 1)));
   if (!stores)
     return;
   Int taking = 1; // warm-ups may reach back to the sequence's begin

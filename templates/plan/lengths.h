@@ -11,10 +11,10 @@ struct Most { // of sequences: the sum and the most of their chunks
 // Overlapping offsets are not worth a wider sum.
 constexpr Int hugeSum = 1 << 25;
 
-// The sum and the maximum over the first `width` / 32 lanes of what each warp came to.
-__device__ Most sumOfWarps(const Most *ofWarps, Int width) {
+// The sum and the maximum of what each warp came to.
+__device__ Most sumOfWarps(const Most *ofWarps) {
   const Int lane = threadIdx.x % 32;
-  const Most mine = lane < width / 32 ? ofWarps[lane] : Most{};
+  const Most mine = lane < readerWarps ? ofWarps[lane] : Most{};
   return {__reduce_add_sync(~0u, mine.sum), __reduce_max_sync(~0u, mine.most), __reduce_add_sync(~0u, mine.count)};
 }
 
@@ -24,7 +24,7 @@ __device__ Most measure(const Call &call, Span first) {
   Int sum = first.chunks(), most = sum;
 #pragma unroll 1
   for (Int i = threadIdx.x + readers; i < call.shape.sequences; i += readers) {
-    const Int chunks = spanOf(call, i).chunks();
+    const Int chunks = call.load(i).chunks();
     sum = min(sum + chunks, hugeSum);
     most = max(most, chunks);
   }
@@ -33,19 +33,18 @@ __device__ Most measure(const Call &call, Span first) {
   if (threadIdx.x % 32 == 0)
     ofWarps[threadIdx.x / 32] = {min(sum, hugeSum), most, 0};
   __syncthreads();
-  return sumOfWarps(ofWarps, readers);
+  return sumOfWarps(ofWarps);
 }
 
-// The sequences with more than `longest` chunks, of as many as threads from some one on.
+// As many sequences as threads from some one on, and which of them have more than `longest` chunks.
 struct LongSequences {
   Span spans[readers];
-  Int numbers[readers];
-  Int longest;
-  Most all; // of these, and the most of the others
+  Int numbers[readers]; // of the long ones, counted from the first of these
+  Most all;             // of these, and the most of the others
 };
 
-// Lists them from `base` on, in their order: `width` threads do, each of which has a span.
-__device__ void listLong(Span span, Int base, Int width, Int longest, LongSequences &found) {
+// Lists them, in their order; each thread has a span.
+__device__ void listLong(Span span, Int longest, LongSequences &found) {
   __shared__ Most ofWarps[readerWarps];
   const Int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const Int chunks = span.chunks();
@@ -55,13 +54,14 @@ __device__ void listLong(Span span, Int base, Int width, Int longest, LongSequen
   if (lane == 0)
     ofWarps[warp] = {min(sum, hugeSum), most, __popc(longs)};
   __syncthreads();
+  found.spans[threadIdx.x] = span;
   const Int before = __reduce_add_sync(~0u, lane < warp ? ofWarps[lane].count : 0);
   const Int at = before + __popc(longs & ((1u << lane) - 1));
   if (isLong)
-    found.spans[at] = span, found.numbers[at] = base + threadIdx.x;
-  const Most all = sumOfWarps(ofWarps, width);
+    found.numbers[at] = threadIdx.x;
+  const Most all = sumOfWarps(ofWarps);
   if (threadIdx.x == 0)
-    found.longest = longest, found.all = all;
+    found.all = all;
   __syncthreads();
 }
 

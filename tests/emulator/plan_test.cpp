@@ -114,6 +114,11 @@ TEST(PlanKinds, FastWarmUpsAreShorter) {
   EXPECT_EQ(most(checked({{16384}, 8, Decay, 132, Warm | Fast})), 4);
 }
 
+TEST(PlanKinds, TilesWithWarmUpsFollowEachOther) { // one placed by a guess at those before would be in more pieces
+  EXPECT_EQ(checked({{2048}, 64, Decay}).early.size(), 131u);
+  EXPECT_EQ(checked({{4096}, 64, Decay}).early.size(), 136u);
+}
+
 TEST(PlanKinds, GuardsStatesThatAreStoredInPlace) {
   int guards = 0;
   for (Word flags : {Word(Warm | InPlace), Word(Warm | Fast | InPlace), Word(Warm | Invariant | InPlace)})

@@ -121,11 +121,11 @@ TEST_F(Work, FlagsReachThePlanner) {
   struct Expected {
     uint32_t given, taken;
     unsigned blocks;
-  } cases[] = {{GDN_KEYS_NORMALISED, work::Warm, 16},
+  } cases[] = {{GDN_KEYS_NORMALISED, work::Warm, 64},
                {GDN_KEYS_NORMALISED | GDN_CUT_EXACT, 0, 1},
-               {GDN_KEYS_NORMALISED | GDN_CUT_FAST, work::Warm | work::Fast, 16},
+               {GDN_KEYS_NORMALISED | GDN_CUT_FAST, work::Warm | work::Fast, 64},
                {GDN_CUT_INVARIANT, work::Invariant, 1},
-               {GDN_KEYS_NORMALISED | GDN_CUT_INVARIANT, work::Warm | work::Invariant, 16}};
+               {GDN_KEYS_NORMALISED | GDN_CUT_INVARIANT, work::Warm | work::Invariant, 64}};
   for (const Expected &each : cases) {
     args.flags = each.given;
     args.workspace_size = size();
@@ -133,6 +133,22 @@ TEST_F(Work, FlagsReachThePlanner) {
     ASSERT_EQ(fakeCuda().launches.size(), 2u);
     EXPECT_EQ(valueOf<uint32_t>(fakeCuda().launches[0].params[20]), each.taken);
     EXPECT_EQ(fakeCuda().launches[0].grid[0], each.blocks);
+  }
+}
+
+TEST_F(Work, GatesAreReadInSmallerUnitsWhereBlocksAreLeft) {
+  args.flags = GDN_KEYS_NORMALISED, args.split = 1;
+  struct Expected {
+    int64_t tokens, heads;
+    unsigned blocks; // for 8 heads and 8, 16 or 32 chunks
+  } cases[] = {{1, 8, 1}, {513, 16, 4}, {32768, 16, 128}, {32768, 24, 96}, {32768, 64, 128}, {1 << 20, 64, 132}};
+  for (const Expected &each : cases) {
+    args.heads_v = each.heads;
+    args.o = gdn_contiguous(args.o.data, GDN_BF16, each.tokens, each.heads, 128);
+    pack(each.tokens, 1);
+    planParams();
+    ASSERT_EQ(fakeCuda().launches.size(), 2u);
+    EXPECT_EQ(fakeCuda().launches[0].grid[0], each.blocks) << each.tokens << " tokens, " << each.heads << " heads";
   }
 }
 
