@@ -152,15 +152,19 @@ Memory allocate(const Device &device, size_t bytes, void *&data) {
   return memory;
 }
 
-void launchOnGpu(const Device &device, gdn_forward_args &args) {
+// A function of libgdn, on the device and its current stream.
+void call(gdn_status (*function)(gdn_bundle *, const gdn_forward_args *), const Device &device,
+          gdn_forward_args &args) {
+  if (device.kind != Device::Cuda)
+    return check(function(bundle, &args));
   torch::stable::accelerator::DeviceGuard guard(device.index);
   TORCH_ERROR_CODE_CHECK(aoti_torch_get_current_cuda_stream(device.index, &args.stream));
-  gdn_status status = gdn_forward(bundle, &args);
+  gdn_status status = function(bundle, &args);
   if (status == GDN_NO_CONTEXT) { // a thread whose first use of the GPU this is; any kernel of torch binds one
     void *data;
     Memory memory = allocate(device, 4, data);
     TORCH_ERROR_CODE_CHECK(aoti_torch_zero_(memory.get()));
-    status = gdn_forward(bundle, &args);
+    status = function(bundle, &args);
   }
   check(status);
 }
@@ -173,10 +177,12 @@ void forward(const Operands &operands) {
   Memory workspace;
   if (args.workspace_size > 0)
     workspace = allocate(operands.q.device, args.workspace_size, args.workspace);
-  if (operands.q.device.kind == Device::Cuda)
-    launchOnGpu(operands.q.device, args);
-  else
-    check(gdn_forward(bundle, &args));
+  call(gdn_forward, operands.q.device, args);
+}
+
+void check(const Operands &operands) {
+  gdn_forward_args args = describe(operands);
+  call(gdn_forward_check, operands.q.device, args);
 }
 
 } // namespace gdn::python

@@ -32,5 +32,7 @@ struct Operands {
 // Checks that the kernel stays within the tensors, and enqueues it on the current stream of q's device. Throws
 // std::runtime_error.
 void forward(const Operands &operands);
+// Throws what forward would, and enqueues nothing.
+void check(const Operands &operands);
 
 } // namespace gdn::python

@@ -86,38 +86,43 @@ bool readOperands(PyObject *const *arguments, Operands &x) {
          read.number(x.checkpointEvery) && read.tensors(x.checkpointStarts);
 }
 
-// True once the kernel is enqueued. False if the operator is to be asked: it serves more, and says what is wrong.
-PyObject *launch(PyObject *, PyObject *const *arguments, Py_ssize_t count) {
+// True once it is done. False if the operator is to be asked: it serves more, and says what is wrong.
+template <void (*function)(const Operands &)> PyObject *call(PyObject *, PyObject *const *arguments, Py_ssize_t count) {
   Operands operands;
-  bool launched = count == 20 && readOperands(arguments, operands);
+  bool done = count == 20 && readOperands(arguments, operands);
   PyErr_Clear();
-  if (launched) {
+  if (done) {
     PyThreadState *thread = PyEval_SaveThread(); // a full queue of the GPU makes a launch wait
     try {
-      forward(operands);
+      function(operands);
     } catch (const std::exception &) {
-      launched = false;
+      done = false;
     }
     PyEval_RestoreThread(thread);
   }
-  return PyBool_FromLong(launched);
+  return PyBool_FromLong(done);
+}
+
+template <void (*function)(const Operands &)> PyObject *makeFunction() {
+  static PyMethodDef method = {"", reinterpret_cast<PyCFunction>(reinterpret_cast<void *>(&call<function>)),
+                               METH_FASTCALL, nullptr};
+  return PyCFunction_New(&method, nullptr);
 }
 
 } // namespace
 } // namespace gdn::python
 
-// The function, for torch's types of tensors and the capsule of their table; None if the table is of another version.
+// The functions that launch and check, for torch's types of tensors and the capsule of their table; none if the table
+// is of another version.
 extern "C" GDN_API PyObject *gdn_torch_direct(PyObject *tensor, PyObject *parameter, PyObject *capsule) {
   using namespace gdn::python;
   auto *table = static_cast<const DLPackExchangeAPI *>(PyCapsule_GetPointer(capsule, "dlpack_exchange_api"));
   if (!table)
     return nullptr;
   if (table->header.version.major != DLPACK_MAJOR_VERSION || !table->dltensor_from_py_object_no_sync)
-    return Py_BuildValue("");
+    return Py_BuildValue("(OO)", Py_None, Py_None);
   describe = table->dltensor_from_py_object_no_sync;
   tensorType = tensor; // torch lives as long as the process
   parameterType = parameter;
-  static PyMethodDef method = {"launch", reinterpret_cast<PyCFunction>(reinterpret_cast<void *>(&launch)),
-                               METH_FASTCALL, nullptr};
-  return PyCFunction_New(&method, nullptr);
+  return Py_BuildValue("(NN)", makeFunction<forward>(), makeFunction<check>());
 }

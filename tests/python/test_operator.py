@@ -104,6 +104,7 @@ class Operator(unittest.TestCase):
                     with self.assertRaisesRegex(RuntimeError, r"^\w+: expected what gdnc\.forward takes, got another "):
                         torch.ops.gdnc.forward(*unfit)
                     self.assertIs(_launch._direct(*unfit), False)
+                    self.assertIs(_launch._direct_check(*unfit), False)
 
     def test_what_only_the_operator_refuses(self):
         fit = self.fit()
@@ -168,10 +169,13 @@ class Ctypes(unittest.TestCase):
         case = make((30, 40))
         o, final = poisoned(case.v.shape, case.v.dtype), poisoned(case.h0.shape)
         arguments = *inputs(case), o, case.h0, final, case.cu_seqlens, 0.1, False
-        _launch.check_launch(*arguments, 0)
+        more = 0, *[None] * 5, 0, None
+        with mock.patch.object(_launch, "_call", wraps=_launch._call) as slow:
+            _launch.check_launch(*arguments, 0, *more)
+            self.assertEqual(slow.called, bool(os.environ.get("GDN_TEST_CTYPES")))
         self.assertTrue(o.isnan().all() and final.isnan().all())
         with self.assertRaisesRegex(_library.Error, "^expected a forward kernel for .* split=5, got a bundle without"):
-            _launch.check_launch(*arguments, 5)
+            _launch.check_launch(*arguments, 5, *more)
 
     def test_runs_on_the_device_of_q(self):
         """Whatever is current, on its stream; a thread without a context gets one."""

@@ -78,20 +78,21 @@ def _launch_ctypes(q, *others) -> None:
 
 def check_launch(q, *others) -> None:
     """Raises what `launch` would with these arguments, and launches nothing."""
-    _call("gdn_forward_check", q, _describe(q, *others))
+    if not (_direct_check and _direct_check(q, *others)):
+        _call("gdn_forward_check", q, _describe(q, *others))
 
 
-def _load_operator():
-    """The operator torch.ops.gdnc.forward, with a fake kernel, and a function of the same arguments that launches
-    without torch's dispatcher, in half the time, and answers whether it did: not what only the operator takes, nor what
-    is wrong. None for the function with a torch whose tensors it does not know."""
+def _load_operators():
+    """The operator torch.ops.gdnc.forward, with a fake kernel, and two functions of the same arguments, one that launches
+    without torch's dispatcher, in half the time, and one that checks. They answer whether that went well: not with what
+    only the operator takes, nor what is wrong. None for both with a torch whose tensors they do not know."""
     library = c.PyDLL(str(_library.OPERATORS))
     library.gdn_torch_use(_library.bundle(), _library.emulated())
     torch.library.register_fake("gdnc::forward", check)
     library.gdn_torch_direct.argtypes, library.gdn_torch_direct.restype = [c.py_object] * 3, c.py_object
     table = getattr(torch.Tensor, "__dlpack_c_exchange_api__", None)
-    direct = table and library.gdn_torch_direct(torch.Tensor, torch.nn.Parameter, table)
-    return torch.ops.gdnc.forward.default, direct
+    functions = library.gdn_torch_direct(torch.Tensor, torch.nn.Parameter, table) if table else (None, None)
+    return torch.ops.gdnc.forward.default, *functions
 
 
 def _launch_either(*arguments) -> None:
@@ -101,9 +102,9 @@ def _launch_either(*arguments) -> None:
         _operator(*arguments)
 
 
-launch = _launch_ctypes
+launch, _direct_check = _launch_ctypes, None
 if _library.has_operators(torch.__version__):
-    _operator, _direct = _load_operator()
+    _operator, _direct, _direct_check = _load_operators()
     launch = _operator
     try:
         from torch._C import _is_tracing as is_tracing, _len_torch_function_stack as len_torch_function_stack

@@ -32,7 +32,9 @@ _PARAMETERS = inspect.signature(chunk_gated_delta_rule).parameters
 
 
 def _is_readable(x: torch.Tensor) -> bool:
-    """Whether kernels read x [B, T, heads, columns] where it lies."""
+    """Whether kernels read x [B, T, heads, columns] where it lies, as far as a copy could change that."""
+    if x.is_contiguous():
+        return x.data_ptr() % 16 == 0
     batch, *strides, columns = x.stride()
     return (columns == 1 and x.data_ptr() % 16 == 0 and all(stride * x.element_size() % 16 == 0 for stride in strides)
             and (x.shape[0] == 1 or batch == x.shape[1] * strides[0]))
