@@ -51,7 +51,7 @@
 !gv   = !tile.view<[?, ?], any>             // [tokens, v heads]
 !hv   = !tile.view<[?], any>                // [v heads]
 !sv   = !tile.view<[?, ?, V, K], any, unit v_first ? 3 : 2>   // [sequences, v heads, V, K]: which axis is contiguous
-!slot = !tile.view<[?, V, K], f32>          // states between items, [slots, V, K]
+!slot = !tile.view<[?, V, K], f32, packed>  // states between items, [slots, V, K]
 !mat  = !tile.view<[?, K], io>              // transitions, [matrices K, K]: M^T, its leading terms or what they leave out
 !flag = !tile.view<[?, 8], i32>             // how often each 64 rows were stored: four of a slot, then of the matrix of that number; then guards
 !clk  = !tile.view<[?, 24], i64>            // [blocks 16, what was stamped of an item, and of a chunk by each role]
@@ -565,43 +565,53 @@ tile.template @forward {
 
         // Hops: S M in the form of rows, with both operands in two terms, onto N. The result takes N's place.
         %S1 = tile.if moves -> (!state) {
+          %works = arith.cmpi eq, %inside, %v1 : i32
+          %raises = tile.if states ge 2 -> (i1) {                   // by who has nothing else to do
+            tile.yield %other : i1
+          } else { tile.yield %works : i1 }
           %x = scf.for %i = %c0 to %hops step %c1 iter_args(%S = %S0) -> (!state) : i32 {
-            %Sh = tile.convert %S : !state to !stateh
-            %Sw = tile.convert %Sh : !stateh to !state
-            %rest = tile.sub %S, %Sw : !state, !state
-            %Sl = tile.convert %rest : !state to !stateh
             %to_n = arith.addi %segment, %i : i32
-            %works = arith.cmpi eq, %inside, %v1 : i32
-            %hi0, %lo0 = tile.get %kq : !kq
-            %N0 = scf.if %works -> (!state) {
-              %N = tile.load %slots[%to_n, %vg, %c0] : !slot to !state
-              scf.yield %N : !state
-            } else {
-              %N = tile.fill 0.0 : !state
-              scf.yield %N : !state
-            }
-            %a0 = tile.columns %Sh from 0 : !stateh to !acch
-            %b0 = tile.columns %Sl from 0 : !stateh to !acch
-            %N1 = scf.if %works -> (!state) {
-              %y = tile.call @hop_onto(%N0, %a0, %b0, %hi0, %lo0) : (!state, !acch, !acch, !kb, !kb) -> !state
-              scf.yield %y : !state
-            } else { scf.yield %N0 : !state }
-            tile.release %kq : !kq
-            %N2 = tile.if parts ge 2 -> (!state) {
-              %a1 = tile.columns %Sh from 64 : !stateh to !acch
-              %b1 = tile.columns %Sl from 64 : !stateh to !acch
-              %hi1, %lo1 = tile.get %kq : !kq
-              %y = scf.if %works -> (!state) {
-                %z = tile.call @hop_onto(%N1, %a1, %b1, %hi1, %lo1) : (!state, !acch, !acch, !kb, !kb) -> !state
-                scf.yield %z : !state
-              } else { scf.yield %N1 : !state }
+            %N2 = scf.if %works -> (!state) {
+              %hi0, %lo0 = tile.get %kq : !kq
+              %soon = tile.if fine -> (!state) {                    // fp16: no registers for it yet
+                %z = tile.fill 0.0 : !state
+                tile.yield %z : !state
+              } else {
+                %z = tile.load %slots[%to_n, %vg, %c0] : !slot to !state
+                tile.yield %z : !state
+              }
+              %Sh = tile.convert %S : !state to !stateh
+              %Sw = tile.convert %Sh : !stateh to !state
+              %rest = tile.sub %S, %Sw : !state, !state
+              %Sl = tile.convert %rest : !state to !stateh
+              %N0 = tile.if fine -> (!state) {
+                %z = tile.load %slots[%to_n, %vg, %c0] : !slot to !state
+                tile.yield %z : !state
+              } else { tile.yield %soon : !state }
+              %a0 = tile.columns %Sh from 0 : !stateh to !acch
+              %b0 = tile.columns %Sl from 0 : !stateh to !acch
+              %N1 = tile.call @hop_onto(%N0, %a0, %b0, %hi0, %lo0) : (!state, !acch, !acch, !kb, !kb) -> !state
               tile.release %kq : !kq
-              tile.yield %y : !state
-            } else { tile.yield %N1 : !state }
-            scf.if %works {
-              tile.store %N2 to %slots[%to_n, %vg, %c0] : !state to !slot
-              tile.signal %flags[%to_n, %place] : !flag
+              %y = tile.if parts ge 2 -> (!state) {
+                %a1 = tile.columns %Sh from 64 : !stateh to !acch
+                %b1 = tile.columns %Sl from 64 : !stateh to !acch
+                %hi1, %lo1 = tile.get %kq : !kq
+                %z = tile.call @hop_onto(%N1, %a1, %b1, %hi1, %lo1) : (!state, !acch, !acch, !kb, !kb) -> !state
+                tile.release %kq : !kq
+                tile.yield %z : !state
+              } else { tile.yield %N1 : !state }
+              tile.store %y to %slots[%to_n, %vg, %c0] : !state to !slot
+              scf.yield %y : !state
+            } else {
+              %hi0, %lo0 = tile.get %kq : !kq
+              tile.release %kq : !kq
+              tile.if parts ge 2 {
+                %hi1, %lo1 = tile.get %kq : !kq
+                tile.release %kq : !kq
+              }
+              scf.yield %S : !state
             }
+            tile.signal %flags[%to_n, %place] by %raises : !flag
             scf.yield %N2 : !state
           }
           %pieces = arith.muli %hops, %parts : i32

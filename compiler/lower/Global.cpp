@@ -158,9 +158,25 @@ void Lowering::forEachAddress(Value view, ValueRange index, FragType type, int64
   }
 }
 
+// The same of a packed one: four registers at a time, side by side for the threads of a copy.
+void Lowering::forEachQuad(Value view, ValueRange index, FragType type, function_ref<void(int64_t r, Value at)> visit) {
+  Value thread = add(shl(warpInCopy(), 5), lane()), at = elementAddress(view, index, {}, 4);
+  at = add(at, wide(shl(thread, 4)));
+  for (int64_t r = 0; r < registersOf(type); r += 4)
+    visit(r, add(at, r / 4 * warps * 32 * 16));
+}
+
 SmallVector<Value> Lowering::loadMatrix(LoadOp op) {
   auto type = cast<FragType>(op.getType());
   ViewRef &view = views.at(op.getView());
+  if (cast<ViewType>(op.getView().getType()).getPacked()) {
+    SmallVector<Value> out;
+    forEachQuad(op.getView(), flat(op.getIndex()), type, [&](int64_t, Value at) {
+      auto load = ::sm::LoadGlobalOp::create(b, loc, SmallVector<Type>(4, b.getF32Type()), at, yes(), false);
+      llvm::append_range(out, load.getValues());
+    });
+    return out;
+  }
   bool pairs = !view.strides.back(); // the columns of a row are contiguous
   return ifWide(op.getView(), SmallVector<Type>(registersOf(type), b.getF32Type()), [&](bool full) {
     Value there = cmp(arith::CmpIPredicate::ne, view.pointer, i64(0));
@@ -185,6 +201,12 @@ void Lowering::lowerStore(StoreOp op) {
   ViewRef &view = views.at(op.getView());
   SmallVector<Value> v = regs.at(op.getFrag());
   bool pairs = !view.strides.back();
+  if (cast<ViewType>(op.getView().getType()).getPacked()) {
+    forEachQuad(op.getView(), flat(op.getIndex()), type, [&](int64_t r, Value at) {
+      ::sm::StoreGlobalOp::create(b, loc, ArrayRef(v).slice(r, 4), at, yes(), false);
+    });
+    return;
+  }
   if (!type.getElement().isF32()) { // a register is a pair already
     forEachAddress(op.getView(), flat(op.getIndex()), type, 2, true, [&](int64_t r, Value at) {
       ::sm::StoreGlobalOp::create(b, loc, ValueRange{v[r / 2]}, at, yes(), false);
@@ -243,11 +265,16 @@ void Lowering::lowerAwait(AwaitOp op) {
 }
 
 void Lowering::lowerSignal(SignalOp op) {
-  if (!op.getBulk())
+  if (op.getBy())
+    ::sm::BarSyncOp::create(b, loc, role->getAttrOfType<IntegerAttr>("meet_barrier").getInt(), copies * warps * 32);
+  else if (!op.getBulk())
     roleSync();
+  forgetLane();
   Value at = elementAddress(op.getFlags(), flat(op.getIndex()), {}, 4);
   // Not by the warp that next waits for others: it takes a while until all that was stored is seen.
   Value last = arith::AndIOp::create(b, loc, eq(warpInCopy(), warps - 1), isLane0());
+  if (op.getBy())
+    last = arith::AndIOp::create(b, loc, last, scalar(op.getBy()));
   auto first = scf::IfOp::create(b, loc, op.getBulk() ? isFirstThread() : last, false);
   {
     OpBuilder::InsertionGuard guard(b);

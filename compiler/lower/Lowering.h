@@ -150,6 +150,7 @@ private:
   SmallVector<Value> loadMatrix(LoadOp op);
   void forEachAddress(Value view, ValueRange index, FragType type, int64_t bytes, bool pairs,
                       llvm::function_ref<void(int64_t r, Value at)> visit);
+  void forEachQuad(Value view, ValueRange index, FragType type, llvm::function_ref<void(int64_t r, Value at)> visit);
   SmallVector<Value> ifWide(Value view, mlir::TypeRange types, llvm::function_ref<SmallVector<Value>(bool wide)> body);
   Value widen(Value bits, Value element, bool high);
   // Products.cpp

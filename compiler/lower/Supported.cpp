@@ -20,7 +20,7 @@ bool canLoad(FragType frag, ViewType view) {
 }
 bool canStore(FragType frag, ViewType view) {
   return canLoad(frag, view) ||
-         (frag.dim(0) > 1 && !frag.getElement().isF32() && frag.getElement() == view.getElement() &&
+         (frag.dim(0) > 1 && !view.getPacked() && !frag.getElement().isF32() && frag.getElement() == view.getElement() &&
           intOf(view.getUnit()) + 1 == int64_t(view.getDims().size()));
 }
 bool canWrite(FragType frag, BufType buf) {

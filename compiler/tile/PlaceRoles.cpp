@@ -53,6 +53,9 @@ struct PlaceRoles : tile::impl::PlaceRolesPassBase<PlaceRoles> {
         role->setAttr("turn_barrier", b.getI64IntegerAttr(barrier));
         barrier += copies;
       }
+      if (role.walk([](SignalOp op) { return op.getBy() ? WalkResult::interrupt() : WalkResult::advance(); })
+              .wasInterrupted())
+        role->setAttr("meet_barrier", b.getI64IntegerAttr(barrier++));
       if (failed(placeOneWarps(role)))
         return failure();
       warp += warps * copies;

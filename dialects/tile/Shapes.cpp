@@ -79,7 +79,8 @@ LogicalResult CopyOutOp::verify() {
 }
 
 static bool isMatrix(ViewType view, ValueRange index, FragType frag) {
-  return view.getDims().size() >= 2 && index.size() == view.getDims().size() && !isOne(frag.getDims()[0]);
+  return view.getDims().size() >= 2 && index.size() == view.getDims().size() && !isOne(frag.getDims()[0]) &&
+         (!view.getPacked() || view.getDims().back() == frag.getDims()[1]);
 }
 LogicalResult LoadOp::verify() {
   ViewType view = getView().getType();

@@ -196,15 +196,21 @@ Type ViewType::parse(AsmParser &p) {
   if (p.parseLess() || parseShape(p, dims, element))
     return {};
   Attribute unit = IntegerAttr::get(IntegerType::get(p.getContext(), 64), dims.size() - 1);
-  if (succeeded(p.parseOptionalComma()) && (p.parseKeyword("unit") || parseExpr(p, unit)))
-    return {};
-  return p.parseGreater() ? Type() : get(p.getContext(), dims, element, unit);
+  bool packed = false;
+  if (succeeded(p.parseOptionalComma())) {
+    packed = succeeded(p.parseOptionalKeyword("packed"));
+    if (!packed && (p.parseKeyword("unit") || parseExpr(p, unit)))
+      return {};
+  }
+  return p.parseGreater() ? Type() : get(p.getContext(), dims, element, unit, packed);
 }
 void ViewType::print(AsmPrinter &p) const {
   p << '<';
   printShape(p, getDims(), getElement());
   auto n = dyn_cast<IntegerAttr>(getUnit());
-  if (!n || n.getInt() + 1 != int64_t(getDims().size())) {
+  if (getPacked()) {
+    p << ", packed";
+  } else if (!n || n.getInt() + 1 != int64_t(getDims().size())) {
     p << ", unit ";
     printExpr(p, getUnit());
   }
