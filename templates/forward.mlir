@@ -388,9 +388,8 @@ tile.template @forward {
               %row = arith.addi %base, %below : i32
               %rows = tile.rows %row
               %flag = arith.addi %part, %c4 : i32
-              tile.await %flags[%m, %flag] reaches %c1 : !flag
               %row_n = arith.divsi %v0, %rows_p : i32
-              tile.await %flags[%m, %row_n] reaches %c1 : !flag     // N, too: what is put here follows it
+              tile.await %flags[%m, %flag] and [%m, %row_n] reaches %c1 : !flag   // N, too: what is put here follows it
               tile.put %kq as (%hi, %lo) : !kq {
                 tile.copy_in %m_hi[] at %rows to %hi : !mat to !kb
                 tile.copy_in %m_lo[] at %rows to %lo : !mat to !kb
@@ -571,46 +570,37 @@ tile.template @forward {
           } else { tile.yield %works : i1 }
           %x = scf.for %i = %c0 to %hops step %c1 iter_args(%S = %S0) -> (!state) : i32 {
             %to_n = arith.addi %segment, %i : i32
-            %N2 = scf.if %works -> (!state) {
-              %hi0, %lo0 = tile.get %kq : !kq
-              %soon = tile.if fine -> (!state) {                    // fp16: no registers for it yet
-                %z = tile.fill 0.0 : !state
-                tile.yield %z : !state
-              } else {
-                %z = tile.load %slots[%to_n, %vg, %c0] : !slot to !state
-                tile.yield %z : !state
-              }
-              %Sh = tile.convert %S : !state to !stateh
-              %Sw = tile.convert %Sh : !stateh to !state
-              %rest = tile.sub %S, %Sw : !state, !state
-              %Sl = tile.convert %rest : !state to !stateh
-              %N0 = tile.if fine -> (!state) {
-                %z = tile.load %slots[%to_n, %vg, %c0] : !slot to !state
-                tile.yield %z : !state
-              } else { tile.yield %soon : !state }
-              %a0 = tile.columns %Sh from 0 : !stateh to !acch
-              %b0 = tile.columns %Sl from 0 : !stateh to !acch
-              %N1 = tile.call @hop_onto(%N0, %a0, %b0, %hi0, %lo0) : (!state, !acch, !acch, !kb, !kb) -> !state
-              tile.release %kq : !kq
-              %y = tile.if parts ge 2 -> (!state) {
-                %a1 = tile.columns %Sh from 64 : !stateh to !acch
-                %b1 = tile.columns %Sl from 64 : !stateh to !acch
-                %hi1, %lo1 = tile.get %kq : !kq
-                %z = tile.call @hop_onto(%N1, %a1, %b1, %hi1, %lo1) : (!state, !acch, !acch, !kb, !kb) -> !state
-                tile.release %kq : !kq
-                tile.yield %z : !state
-              } else { tile.yield %N1 : !state }
-              tile.store %y to %slots[%to_n, %vg, %c0] : !state to !slot
-              scf.yield %y : !state
+            %Sh = tile.convert %S : !state to !stateh
+            %Sw = tile.convert %Sh : !stateh to !state
+            %rest = tile.sub %S, %Sw : !state, !state
+            %Sl = tile.convert %rest : !state to !stateh
+            %hi0, %lo0 = tile.get %kq : !kq
+            %N0 = scf.if %works -> (!state) {
+              %N = tile.load %slots[%to_n, %vg, %c0] : !slot to !state
+              scf.yield %N : !state
             } else {
-              %hi0, %lo0 = tile.get %kq : !kq
-              tile.release %kq : !kq
-              tile.if parts ge 2 {
-                %hi1, %lo1 = tile.get %kq : !kq
-                tile.release %kq : !kq
-              }
-              scf.yield %S : !state
+              %N = tile.fill 0.0 : !state
+              scf.yield %N : !state
             }
+            %a0 = tile.columns %Sh from 0 : !stateh to !acch
+            %b0 = tile.columns %Sl from 0 : !stateh to !acch
+            %N1 = scf.if %works -> (!state) {
+              %y = tile.call @hop_onto(%N0, %a0, %b0, %hi0, %lo0) : (!state, !acch, !acch, !kb, !kb) -> !state
+              scf.yield %y : !state
+            } else { scf.yield %N0 : !state }
+            tile.release %kq : !kq
+            %N2 = tile.if parts ge 2 -> (!state) {
+              %a1 = tile.columns %Sh from 64 : !stateh to !acch
+              %b1 = tile.columns %Sl from 64 : !stateh to !acch
+              %hi1, %lo1 = tile.get %kq : !kq
+              %y = scf.if %works -> (!state) {
+                %z = tile.call @hop_onto(%N1, %a1, %b1, %hi1, %lo1) : (!state, !acch, !acch, !kb, !kb) -> !state
+                scf.yield %z : !state
+              } else { scf.yield %N1 : !state }
+              tile.release %kq : !kq
+              tile.yield %y : !state
+            } else { tile.yield %N1 : !state }
+            scf.if %works { tile.store %N2 to %slots[%to_n, %vg, %c0] : !state to !slot }
             tile.signal %flags[%to_n, %place] by %raises : !flag
             scf.yield %N2 : !state
           }

@@ -321,9 +321,8 @@ __device__ void makePlan(const Call &call, const Most &lengths, const Tiles &til
   for (Int i = threadIdx.x; i < rows; i += threads)
     call.place<uint4>(call.at.flags)[i] = {};
   const Int early = orderItems(call, plan, listed, cuts, memory), first = Int(call.at.cutItems) - early;
-  writeHeader(call, Header{Planned, Word(early + listed.whole), Word(listed.items - early), 0, 0,
-                           Word(call.at.table + first * sizeof(Item)), Word(call.at.table), Word(call.at.flags),
-                           Word(slots)});
+  writeHeader(call, Header{Planned, Word(early + listed.whole), Word(listed.items - early), Word(slots),
+                           Word(call.at.table + first * sizeof(Item)), Word(call.at.table), Word(call.at.flags)});
 }
 
 } // namespace

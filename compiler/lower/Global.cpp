@@ -247,20 +247,34 @@ void Lowering::lowerPrefetch(PrefetchOp op) {
   forgetLane();
 }
 
-// One thread spins, the others wait for it. It is also the one that issues bulk copies, in tile.one_warp.
+// A thread a flag spins, the others wait for it. In tile.one_warp the first is also the one that issues bulk copies.
 void Lowering::lowerAwait(AwaitOp op) {
-  bool alone = op->getParentOfType<OneWarpOp>() != nullptr;
+  bool alone = op->getParentOfType<OneWarpOp>() != nullptr, both = !op.getOther().empty();
   forgetLane();
   Value at = elementAddress(op.getFlags(), flat(op.getIndex()), {}, 4), count = scalar(op.getCount());
-  auto first = scf::IfOp::create(b, loc, alone ? isLane0() : isFirstThread(), false);
-  {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPoint(first.thenBlock()->getTerminator());
-    ::sm::FlagWaitOp::create(b, loc, at, count);
-    if (alone)
-      ::sm::FenceAsyncGlobalOp::create(b, loc);
+  Value spins = alone ? isLane0() : isFirstThread();
+  if (both) {
+    Value other = elementAddress(op.getFlags(), flat(op.getOther()), {}, 4), second = eq(lane(), 1);
+    at = select(second, other, at);
+    if (!alone)
+      second = arith::AndIOp::create(b, loc, second, eq(warpInCopy(), 0));
+    spins = arith::OrIOp::create(b, loc, spins, second);
   }
-  alone ? void(::sm::WarpSyncOp::create(b, loc)) : roleSync();
+  auto spinner = scf::IfOp::create(b, loc, spins, false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(spinner.thenBlock()->getTerminator());
+  ::sm::FlagWaitOp::create(b, loc, at, count);
+  b.setInsertionPointAfter(spinner);
+  forgetLane();
+  if (!alone)
+    return roleSync();
+  ::sm::WarpSyncOp::create(b, loc);
+  forgetLane();
+  auto issuer = scf::IfOp::create(b, loc, isLane0(), false);
+  b.setInsertionPoint(issuer.thenBlock()->getTerminator());
+  ::sm::FenceAsyncGlobalOp::create(b, loc);
+  b.setInsertionPointAfter(issuer);
+  ::sm::WarpSyncOp::create(b, loc);
   forgetLane();
 }
 

@@ -77,17 +77,13 @@ void Lowering::writeTile(ForeachOp op, ValueRange w, Value slot, Value number) {
 
 // Whether everything that an item of the late queue waits for has been stored: the state it starts from, and for each
 // hop, a lane each, matrix and vector. Other blocks raise flags; a flag that is up stays up.
-Value Lowering::ready(Value plan, Value item) {
+Value Lowering::ready(Value flags, Value item) {
   auto words = ::sm::LoadGlobalOp::create(b, loc, SmallVector<Type>(4, b.getI32Type()),
                                           add(item, int64_t(offsetof(Item, column))), yes(), false);
   Value column = words.getResult(0), from = words.getResult(2), hops = words.getResult(3);
   auto more = ::sm::LoadGlobalOp::create(b, loc, SmallVector<Type>(2, b.getI32Type()),
                                          add(item, int64_t(offsetof(Item, segment))), yes(), false);
   Value segment = more.getResult(0), count = more.getResult(1);
-  auto header = [&](size_t offset) {
-    return ::sm::LoadGlobalOp::create(b, loc, TypeRange{b.getI32Type()}, add(plan, offset), yes(), false).getResult(0);
-  };
-  Value flags = add(plan, wide(header(offsetof(Header, flags))));
   auto missing = [&](Value row, Value place, Value atLeast, Value asked) -> Value {
     Value at = add(flags, wide(shl(add(mul(row, gdn::work::flagWords), place), 2)));
     Value flag = ::sm::FlagLoadOp::create(b, loc, at, asked);
@@ -111,15 +107,15 @@ Value Lowering::ready(Value plan, Value item) {
 // The next item of the plan's two queues. Early items wait for earlier ones of their own queue alone. A late one is
 // taken when it will not wait and at least as much hangs on it as on the next early one; or when no early one is left:
 // then running blocks hold all early ones, and late ones wait for those or for smaller late ones. So whatever the
-// number of blocks, one of them can go on.
-void Lowering::writeDrawn(Value plan, Value slot) {
+// number of blocks, one of them can go on. A block's first item is an early one: it looks for no other.
+void Lowering::writeDrawn(Value plan, ValueRange header, Value slot, Value number) {
   Type word = b.getI32Type();
   auto at = [&](size_t offset) { return add(plan, int64_t(offset)); };
   auto load = [&](Value address) {
     return ::sm::LoadGlobalOp::create(b, loc, TypeRange{word}, address, yes(), false).getResult(0);
   };
   auto item = [&](size_t table, Value ticket) {
-    return add(add(plan, wide(load(at(table)))), wide(mul(ticket, itemBytes)));
+    return add(add(plan, wide(header[table / 4])), wide(mul(ticket, itemBytes)));
   };
   auto below = [&](Value x, Value y) { return cmp(arith::CmpIPredicate::ult, x, y); };
   // By lane 0, for all.
@@ -134,23 +130,28 @@ void Lowering::writeDrawn(Value plan, Value slot) {
     b.setInsertionPointAfter(one);
     return uniform(one.getResult(0));
   };
-  // Carried: the item's address, 0 where none was left, -1 while the warp has none.
-  auto loop = scf::WhileOp::create(b, loc, TypeRange{b.getI64Type()}, ValueRange{i64(-1)});
+  // Carried: the item's address, 0 where none was left, -1 while the warp has none, -2 before it asks for its first.
+  auto loop = scf::WhileOp::create(b, loc, TypeRange{b.getI64Type()},
+                                   ValueRange{Value(select(eq(number, 0), i64(-2), i64(-1)))});
   OpBuilder::InsertionGuard guard(b);
   Block *before = b.createBlock(&loop.getBefore(), {}, TypeRange{b.getI64Type()}, {loc});
-  scf::ConditionOp::create(b, loc, eq(before->getArgument(0), -1), before->getArguments());
-  b.createBlock(&loop.getAfter(), {}, TypeRange{b.getI64Type()}, {loc});
-  Value early = load(at(offsetof(Header, early))), late = load(at(offsetof(Header, late)));
-  Value nextLate = uniform(::sm::FlagLoadOp::create(b, loc, at(offsetof(Header, lateNext)), yes()));
-  Value nextEarly = uniform(::sm::FlagLoadOp::create(b, loc, at(offsetof(Header, earlyNext)), yes()));
+  scf::ConditionOp::create(b, loc, cmp(arith::CmpIPredicate::slt, before->getArgument(0), i64(0)),
+                           before->getArguments());
+  Block *after = b.createBlock(&loop.getAfter(), {}, TypeRange{b.getI64Type()}, {loc});
+  Value early = header[offsetof(Header, early) / 4], late = header[offsetof(Header, late) / 4];
+  Value looks = eq(after->getArgument(0), -1);
+  Value nextLate = uniform(::sm::FlagLoadOp::create(b, loc, at(offsetof(Header, lateNext)), looks));
+  Value nextEarly = uniform(::sm::FlagLoadOp::create(b, loc, at(offsetof(Header, earlyNext)), looks));
   Value earlyLeft = below(nextEarly, early);
-  auto some = scf::IfOp::create(b, loc, TypeRange{b.getI1Type()}, below(nextLate, late), true);
+  auto some = scf::IfOp::create(b, loc, TypeRange{b.getI1Type()},
+                                Value(arith::AndIOp::create(b, loc, looks, below(nextLate, late))), true);
   b.setInsertionPointToStart(some.thenBlock());
   Value candidate = item(offsetof(Header, lateItems), nextLate);
   Value other = item(offsetof(Header, earlyItems), select(earlyLeft, nextEarly, i32(0)));
   Value first = cmp(arith::CmpIPredicate::sge, load(add(candidate, int64_t(offsetof(Item, tail)))),
                     load(add(other, int64_t(offsetof(Item, tail)))));
-  Value take = arith::AndIOp::create(b, loc, ready(plan, candidate), first);
+  Value flags = add(plan, wide(header[offsetof(Header, flags) / 4]));
+  Value take = arith::AndIOp::create(b, loc, ready(flags, candidate), first);
   scf::YieldOp::create(b, loc, Value(select(earlyLeft, take, yes())));
   b.setInsertionPointToStart(some.elseBlock());
   scf::YieldOp::create(b, loc, Value(arith::ConstantIntOp::create(b, loc, 0, 1)));
@@ -287,14 +288,20 @@ void Lowering::drawItem(ForeachOp op, Value number) {
   SmallVector<Value> w = parameters(op.getItems());
   if (op.hasPieces()) {
     Value plan = w[7];
-    Value mode = ::sm::LoadGlobalOp::create(b, loc, TypeRange{b.getI32Type()}, add(plan, offsetof(Header, mode)),
-                                            cmp(arith::CmpIPredicate::ne, plan, i64(0)), false)
-                     .getResult(0);
-    auto planned = scf::IfOp::create(b, loc, eq(mode, gdn::work::Planned), true);
+    SmallVector<Value> header;
+    for (int64_t half : {0, 16}) {
+      auto words =
+          ::sm::LoadGlobalOp::create(b, loc, SmallVector<Type>(4, b.getI32Type()), add(plan, half),
+                                     cmp(arith::CmpIPredicate::ne, plan, i64(0)), false);
+      llvm::append_range(header, words.getValues());
+    }
+    static_assert(offsetof(Header, flags) < 32);
+    auto planned =
+        scf::IfOp::create(b, loc, eq(header[offsetof(Header, mode) / 4], gdn::work::Planned), true);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPoint(planned.thenBlock()->getTerminator());
     forgetLane();
-    writeDrawn(plan, itemSlot(number));
+    writeDrawn(plan, header, itemSlot(number), number);
     b.setInsertionPoint(planned.elseBlock()->getTerminator());
     forgetLane();
     auto one = scf::IfOp::create(b, loc, isLane0(), false);

@@ -86,8 +86,8 @@ private:
   Value takeItem(ForeachOp op);
   void drawItem(ForeachOp op, Value number);
   void writeTile(ForeachOp op, ValueRange work, Value slot, Value number);
-  void writeDrawn(Value plan, Value slot);
-  Value ready(Value plan, Value item);
+  void writeDrawn(Value plan, ValueRange header, Value slot, Value number);
+  Value ready(Value flags, Value item);
   void lookUpRows(ValueRange work, Value slot);
   bool hasCheckpoints(Value items);
   void lookUpCheckpoints(ValueRange work, Value slot);

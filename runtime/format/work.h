@@ -78,16 +78,17 @@ enum Mode : Word {
 }; // Natural: item i is tile i, in the order of memory; the tables are not read
 
 // At the start of the workspace. The offsets are in bytes from there.
-struct Header {
+struct alignas(16) Header {
   Word mode;
   Word early, late;           // items in each queue
-  Word earlyNext, lateNext;   // tickets, drawn by atomic operations
+  Word slots;                 // that the plan uses
   Word earlyItems, lateItems; // offsets of the tables
   Word flags;                 // offset of Word [slots][flagWords]: how often these rows were stored
-  Word slots;                 // that the plan uses
-  Word unused[7];
+  Word unused;
+  Word earlyNext, lateNext; // tickets, drawn by atomic operations
+  Word more[6];
 };
-static_assert(sizeof(Header) == 64);
+static_assert(sizeof(Header) == 64, "a kernel reads what does not change in two vectors");
 
 // Of what the planner's blocks tell each other behind the header: how many are through, and after how many chunks the
 // state of each head is gone.
