@@ -279,6 +279,9 @@ __device__ Layout layoutOf(const Shape &shape) {
   return at;
 }
 
+// Tiles of so many columns, in the order of memory.
+__device__ Header natural(Int columns) { return {Natural, 0, 0, 0, 0, 0, 0, Word(columns)}; }
+
 __device__ void writeHeader(const Call &call, const Header &header) {
   if (threadIdx.x == 0)
     *call.place<Header>(0) = header;
@@ -313,7 +316,7 @@ __device__ void makePlan(const Call &call, const Most &lengths, const Tiles &til
     listed = listTiles(call, tiles, plan, cuts, memory);
   } while (!fits(call, listed) && --count);
   if (!count || !tiles.all) // no place for the plan, as offsets that overlap may bring about: nothing is cut
-    return writeHeader(call, Header{Natural});
+    return writeHeader(call, natural(call.shape.columns));
   const Int slots = listed.middle + listed.slots, guards = call.shape.flags & InPlace ? listed.tiles : 0;
   const Int rows = (slots + guards) * flagWords / 4;
   static_assert(flagWords % 4 == 0);
@@ -322,7 +325,8 @@ __device__ void makePlan(const Call &call, const Most &lengths, const Tiles &til
     call.place<uint4>(call.at.flags)[i] = {};
   const Int early = orderItems(call, plan, listed, cuts, memory), first = Int(call.at.cutItems) - early;
   writeHeader(call, Header{Planned, Word(early + listed.whole), Word(listed.items - early), Word(slots),
-                           Word(call.at.table + first * sizeof(Item)), Word(call.at.table), Word(call.at.flags)});
+                           Word(call.at.table + first * sizeof(Item)), Word(call.at.table), Word(call.at.flags),
+                           Word(call.shape.columns)});
 }
 
 } // namespace
@@ -352,9 +356,10 @@ extern "C" __global__ void __launch_bounds__(readers, 1) // one block an SM: all
   const float rounds = quotient(count + blocks - 1, blocks), uncut = rounds * (lengths.most + start);
   const bool fills = equal && uncut <= (low + start * count * inverse(blocks)) * (1 / packed) + planSteps;
   const bool isShort = count >= 8 * blocks && lengths.most <= low * (1.f / shortShare);
-  if (!mustCut && (count > mostTiles(shape) || isShort || fills)) {
+  const bool halves = flags & Halves && leavesHalves(shape, lengths.most, lengths.sum);
+  if (!mustCut && (count > mostTiles(shape) || isShort || fills || halves)) {
     if (blockIdx.x == 0)
-      writeHeader(call, Header{Natural});
+      writeHeader(call, natural(halves ? columns / 2 : columns));
     return;
   }
   const bool reads = lengths.most > longest && flags & Warm, others = reads && gridDim.x > 1;

@@ -290,14 +290,20 @@ void Lowering::drawItem(ForeachOp op, Value number) {
     Value plan = w[7];
     SmallVector<Value> header;
     for (int64_t half : {0, 16}) {
-      auto words =
-          ::sm::LoadGlobalOp::create(b, loc, SmallVector<Type>(4, b.getI32Type()), add(plan, half),
-                                     cmp(arith::CmpIPredicate::ne, plan, i64(0)), false);
+      auto words = ::sm::LoadGlobalOp::create(b, loc, SmallVector<Type>(4, b.getI32Type()), add(plan, half),
+                                              cmp(arith::CmpIPredicate::ne, plan, i64(0)), false);
       llvm::append_range(header, words.getValues());
     }
-    static_assert(offsetof(Header, flags) < 32);
-    auto planned =
-        scf::IfOp::create(b, loc, eq(header[offsetof(Header, mode) / 4], gdn::work::Planned), true);
+    static_assert(offsetof(Header, columns) < 32);
+    auto word = [&](size_t offset) -> Value & { return header[offset / 4]; };
+    // A plan for tiles of other columns is another kernel's: none of its items is left.
+    int64_t columns = intOf(cast<ItemsType>(op.getItems().getType()).getColumns());
+    Value others = arith::AndIOp::create(b, loc, cmp(arith::CmpIPredicate::ne, plan, i64(0)),
+                                         cmp(arith::CmpIPredicate::ne, word(offsetof(Header, columns)), i32(columns)));
+    for (size_t queue : {offsetof(Header, early), offsetof(Header, late)})
+      word(queue) = select(others, i32(0), word(queue));
+    Value isPlanned = arith::OrIOp::create(b, loc, eq(word(offsetof(Header, mode)), gdn::work::Planned), others);
+    auto planned = scf::IfOp::create(b, loc, isPlanned, true);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPoint(planned.thenBlock()->getTerminator());
     forgetLane();

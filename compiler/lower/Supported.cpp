@@ -20,8 +20,8 @@ bool canLoad(FragType frag, ViewType view) {
 }
 bool canStore(FragType frag, ViewType view) {
   return canLoad(frag, view) ||
-         (frag.dim(0) > 1 && !view.getPacked() && !frag.getElement().isF32() && frag.getElement() == view.getElement() &&
-          intOf(view.getUnit()) + 1 == int64_t(view.getDims().size()));
+         (frag.dim(0) > 1 && !view.getPacked() && !frag.getElement().isF32() &&
+          frag.getElement() == view.getElement() && intOf(view.getUnit()) + 1 == int64_t(view.getDims().size()));
 }
 bool canWrite(FragType frag, BufType buf) {
   if (isRowBuffer(buf))

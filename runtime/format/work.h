@@ -84,8 +84,8 @@ struct alignas(16) Header {
   Word slots;                 // that the plan uses
   Word earlyItems, lateItems; // offsets of the tables
   Word flags;                 // offset of Word [slots][flagWords]: how often these rows were stored
-  Word unused;
-  Word earlyNext, lateNext; // tickets, drawn by atomic operations
+  Word columns;               // of a tile: a kernel whose tiles have others has nothing to do
+  Word earlyNext, lateNext;   // tickets, drawn by atomic operations
   Word more[6];
 };
 static_assert(sizeof(Header) == 64, "a kernel reads what does not change in two vectors");
@@ -100,6 +100,7 @@ enum Flags : Word {
   Fast = 2,      // what decays to e^-10 is gone, not only what decays to e^-16.7 < 2^-24
   Invariant = 4, // a tile is cut at multiples of cutLength and nowhere else, whatever else the call holds
   InPlace = 8,   // states are stored where they were: pieces that take none must not be faster than those that do
+  Halves = 16,   // a kernel with half the columns a tile follows, too: work that leavesHalves may be left to it, uncut
 };
 
 inline constexpr Int chunkTokens = 64;
@@ -146,6 +147,14 @@ GDN_BOTH constexpr bool needsPlan(const Shape &shape, Int length) {
     return tiles <= mostTiles(shape);
   long long waves = (tiles + blocks - 1) / blocks;
   return tiles < 16 * blocks && 100 * waves * chunks > 104 * tiles * chunks / blocks + 150;
+}
+
+// Whether work is better left uncut in tiles of half the columns, that take two thirds of the time each, where those
+// still run all at once: by the chunks of the longest sequence and of all. By measurement: against what a plan takes,
+// the pieces' beginnings and, where all blocks have their share, what cuts cost on the average of gates.
+GDN_BOTH constexpr bool leavesHalves(const Shape &shape, long long longest, long long chunks) {
+  long long tiles = 1ll * shape.sequences * shape.heads, blocks = shape.blocks;
+  return 2 * tiles <= blocks && 68 * longest * blocks <= 1700 * blocks + 135 * chunks * shape.heads;
 }
 
 // Where everything lies in the workspace: offsets in bytes. What the host knows bounds it:

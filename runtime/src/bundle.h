@@ -73,6 +73,8 @@ namespace gdn {
 
 // The kernel that serves a shape on a device, and how many work items it has: chosen by fitness, then the split.
 gdn_status selectKernel(gdn_bundle &bundle, const Shape &shape, const Device &device, LoadableKernel *&chosen);
+// The same, or null.
+LoadableKernel *findKernel(gdn_bundle &bundle, const Shape &shape, const Device &device);
 
 // The planner that fits the device best.
 gdn_status selectPlanner(gdn_bundle &bundle, const Device &device, LoadableKernel *&chosen);

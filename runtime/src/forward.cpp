@@ -76,6 +76,7 @@ struct Call {
   const Driver *driver;
   const Device *device;
   LoadableKernel *kernel = nullptr, *planner = nullptr;
+  LoadableKernel *halves = nullptr; // to which the planner may leave the work of `kernel`
 };
 
 // First what the bundle lacks, then what is wrong with tensors.
@@ -102,6 +103,15 @@ gdn_status chooseKernels(gdn_bundle &bundle, Call &call) {
   placeWork(call.kernel->kernel(), *call.device, call.problem);
   if (!call.problem.planned)
     return GDN_OK;
+  if (call.problem.shape.split == 0 && halvesOf(call.problem.shape, call.device->sms) == Halves::Perhaps) {
+    Shape halves = call.problem.shape;
+    halves.split = 2;
+    call.halves = findKernel(bundle, halves, *call.device);
+  }
+  if (call.halves) {
+    call.problem.plan.flags |= work::Halves;
+    GDN_TRY(call.halves->prepare(*call.driver, ordinal));
+  }
   GDN_TRY(selectPlanner(bundle, *call.device, call.planner));
   return call.planner->prepare(*call.driver, ordinal);
 }
@@ -114,7 +124,10 @@ gdn_status forward(gdn_bundle *bundle, const gdn_forward_args *given) {
   void *stream = call.args.stream;
   if (call.planner)
     GDN_TRY(launchBlocks(*call.planner, call.problem, *call.driver, plannerBlocks(call.problem.plan), false, stream));
-  return call.kernel ? launch(*call.kernel, call.problem, *call.driver, *call.device, stream) : GDN_OK;
+  for (const LoadableKernel *kernel : {call.halves, call.kernel})
+    if (kernel)
+      GDN_TRY(launch(*kernel, call.problem, *call.driver, *call.device, stream));
+  return GDN_OK;
 }
 
 gdn_status check(gdn_bundle *bundle, const gdn_forward_args *given) {

@@ -39,20 +39,22 @@ gdn_status unsupported(const gdn_bundle &bundle, const Shape &shape) {
 }
 
 // Of two splits the better one: the larger if with both all work runs at once, the one that does if only one, else the
-// smaller. Where work can be cut otherwise, that does better than a larger split, but in one case.
+// smaller. Where work can be cut otherwise, that mostly does better than a larger split.
 std::pair<bool, int64_t> splitRank(const Kernel &kernel, const Shape &shape, const Device &device) {
   int64_t split = kernel.key.split;
-  if (takesPlan(kernel) && shape.mode != Mode::Off)
-    return {true, prefersSplit(shape, device.sms) ? split : -split};
+  if (takesPlan(kernel) && shape.mode != Mode::Off) {
+    Halves halves = halvesOf(shape, device.sms);
+    return {true, halves == Halves::Uncut || halves == Halves::Planned ? split : -split};
+  }
   bool atOnce = shape.sequences * shape.headsV * split <= device.sms;
   return {atOnce, atOnce ? split : -split};
 }
 
 } // namespace
 
-gdn_status selectKernel(gdn_bundle &bundle, const Shape &shape, const Device &device, LoadableKernel *&chosen) {
+LoadableKernel *findKernel(gdn_bundle &bundle, const Shape &shape, const Device &device) {
   using Rank = std::tuple<int, std::pair<bool, int64_t>, uint32_t>; // fitness, split, chunk
-  chosen = nullptr;
+  LoadableKernel *chosen = nullptr;
   Rank best;
   for (LoadableKernel &kernel : bundle.kernels) {
     int fitness = distance(kernel.key(), shape) == 0 ? kernel.fitness(device.capability) : 0;
@@ -62,6 +64,11 @@ gdn_status selectKernel(gdn_bundle &bundle, const Shape &shape, const Device &de
     if (!chosen || rank > best)
       chosen = &kernel, best = rank;
   }
+  return chosen;
+}
+
+gdn_status selectKernel(gdn_bundle &bundle, const Shape &shape, const Device &device, LoadableKernel *&chosen) {
+  chosen = findKernel(bundle, shape, device);
   return chosen ? GDN_OK : wrongDevice(bundle, device);
 }
 

@@ -46,8 +46,8 @@ work::Shape planShape(const Kernel &kernel, const Shape &shape, int sms) {
 }
 
 bool isPlanned(const Kernel &kernel, const Shape &shape, const work::Shape &plan) {
-  bool isSplit = shape.split == 0 && kernel.key.split == 2 && prefersSplit(shape, plan.blocks);
-  bool uncut = shape.mode == Mode::Off || shape.tokens == 0 || isSplit;
+  bool leftUncut = shape.split == 0 && kernel.key.split == 2 && halvesOf(shape, plan.blocks) == Halves::Uncut;
+  bool uncut = shape.mode == Mode::Off || shape.tokens == 0 || leftUncut;
   return takesPlan(kernel) && !uncut && work::needsPlan(plan, shape.packed ? 0 : static_cast<int>(shape.length));
 }
 
@@ -59,11 +59,19 @@ bool takesPlan(const Kernel &kernel) {
   });
 }
 
-bool prefersSplit(const Shape &shape, int sms) {
-  int64_t tiles = shape.sequences * shape.headsV;
-  int64_t longest = shape.packed ? shape.tokens : shape.length; // that a sequence may be
-  bool even = !shape.packed || shape.sequences == 1;
-  return !shape.invariant && 2 * tiles <= sms && (longest <= 2048 || (even && 4 * tiles > sms));
+Halves halvesOf(const Shape &shape, int sms) {
+  work::Shape plan{};
+  plan.sequences = static_cast<int>(shape.sequences), plan.heads = static_cast<int>(shape.headsV), plan.blocks = sms;
+  int64_t chunks = (shape.tokens + work::chunkTokens - 1) / work::chunkTokens;
+  bool isDense = !shape.packed || shape.sequences == 1;
+  int64_t each = (chunks + shape.sequences - 1) / shape.sequences, longest = isDense ? each : chunks;
+  if (shape.invariant || 2 * shape.sequences * shape.headsV > sms)
+    return Halves::No;
+  if (work::leavesHalves(plan, longest, chunks))
+    return Halves::Uncut;
+  if (2 * chunks * shape.headsV <= 9 * int64_t(sms))
+    return Halves::Planned;
+  return !isDense && work::leavesHalves(plan, each, chunks) ? Halves::Perhaps : Halves::No;
 }
 
 size_t workspaceBytes(const Kernel &kernel, const Shape &shape) {

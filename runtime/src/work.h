@@ -9,9 +9,10 @@ namespace gdn {
 // Whether a launch of the kernel can follow a plan.
 bool takesPlan(const Kernel &kernel);
 
-// Whether the call is left uncut for V split over two blocks: of short sequences, for which cuts cost more than they
-// save, or of equal ones that then fill more than half of the GPU.
-bool prefersSplit(const Shape &shape, int sms);
+// Whether V is split over two blocks: uncut, or cut like any other work, where there is little for each block; or that
+// is seen on the device alone.
+enum class Halves : uint8_t { No, Uncut, Planned, Perhaps };
+Halves halvesOf(const Shape &shape, int sms);
 
 // The workspace of a kernel of its own, and with the plan's behind it where there may be one on a GPU of its
 // architecture.

@@ -312,9 +312,12 @@ void cuts(List &list) {
       Member &member = list.add("cuts", std::string(way.name) + ", " + name, std::move(lengths), keyHeads, valueHeads);
       member.storage.cuts = way.flags;
       member.check = Check::Cuts;
+      if (member.chunks() <= 24) // which the runtime would leave uncut, for V split over blocks
+        member.storage.split = list.config.splits.front();
       return member;
     };
     add("one head", {1500}, 1, 1);
+    add("one head, V split", {1500}, 1, 1).storage.split = list.config.splits.back();
     add("no decay", {1500}, 1, 1).recipe.gates = Gates::Constant;
     Member &keys = add("no decay, correlation 0.9, beta 1", {1500}, 1, 1);
     keys.recipe.gates = Gates::Constant;
@@ -336,6 +339,8 @@ void cuts(List &list) {
     add("mixed heads", {4100}, 2, 8);
     add("every length", {1, 7, 63, 64, 65, 0, 1000, 4096}, 1, 4);
     add("512 and seventy of 6", uneven, 2, 4);
+    add("equal sequences for half the blocks", Lengths(16, 2048), 2, 4); // left to tiles of half the columns
+    add("unequal ones", {9000, 1, 2000, 64, 700, 300, 0, 40, 5000, 1000, 12000, 8, 9, 10, 2000, 600}, 2, 4);
     add("8 heads of 8192", {8192}, 2, 8);
     add("8 heads of 32768", {32768}, 2, 8);
     add("long", {65536}, 2, 4);

@@ -165,6 +165,17 @@ TEST(PlanKinds, SequencesOfOneLengthThatFillTheBlocksStayInTheOrderOfMemory) {
   EXPECT_EQ(makePlan({repeat(4, 8192), 64, Mix, 132, Warm | Invariant}).header.mode, Planned);
 }
 
+TEST(PlanKinds, EqualSequencesForHalfTheBlocksAreLeftToHalves) {
+  std::vector<int64_t> lengths = repeat(16, 2048);
+  auto header = [&](Word flags) { return makePlan({lengths, 4, Mix, 132, Warm | flags}).header; };
+  EXPECT_EQ(header(Halves).mode, Natural);
+  EXPECT_EQ(header(Halves).columns, 64u);
+  EXPECT_EQ(header(0).mode, Planned);
+  lengths[3] = 9000;
+  EXPECT_EQ(header(Halves).mode, Planned);
+  EXPECT_EQ(header(Halves).columns, 128u);
+}
+
 TEST(PlanKinds, LongSequencesAmongMany) { // more than a block has threads, and both before and behind that many
   std::vector<int64_t> lengths = repeat(700, 70, {20000});
   lengths[3] = 9000;

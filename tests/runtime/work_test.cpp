@@ -194,6 +194,47 @@ TEST_F(Work, OfPackedSequencesIsSeenOnTheDeviceAlone) {
   expectUncut();
 }
 
+// Where they are equal, tiles of half the columns fill the blocks: the planner says which kernel has work.
+TEST_F(Work, OfPackedSequencesMayBeLeftToHalves) {
+  pack(32768, 8);
+  planParams();
+  const std::vector<FakeLaunch> &launches = fakeCuda().launches;
+  ASSERT_EQ(launches.size(), 3u);
+  const char *entries[] = {"gdn_plan", "forward_128_128_split2", "forward_128_128_split1"};
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(launches[i].entry, entries[i]);
+    EXPECT_EQ(launches[i].overlaps, i > 0);
+  }
+  EXPECT_EQ(valueOf<uint32_t>(launches[0].params[20]), work::Halves);
+  EXPECT_EQ(valueOf<int>(launches[0].params[19]), 128); // columns
+  for (const FakeLaunch &forward : {launches[1], launches[2]}) {
+    EXPECT_EQ(forward.grid[0], 132u);
+    EXPECT_EQ(valueOf<uint64_t>(forward.params[forward.params.size() - ofPlan]), 0xa0000000u);
+  }
+  args.split = 1;
+  planParams();
+  EXPECT_EQ(launches.size(), 2u);
+  args.split = 0;
+  openKernels({planned(1), planner()});
+  planParams();
+  EXPECT_EQ(launches.size(), 2u);
+  EXPECT_EQ(valueOf<uint32_t>(launches[0].params[20]), 0u);
+}
+
+// Little work for each block: pieces of half the columns are through sooner.
+TEST_F(Work, OfFewChunksIsPlannedInHalves) {
+  args.tokens = 4096;
+  args.workspace_size = size();
+  planParams();
+  ASSERT_EQ(fakeCuda().launches.size(), 2u);
+  EXPECT_EQ(fakeCuda().launches[1].entry, "forward_128_128_split2");
+  EXPECT_EQ(valueOf<int>(fakeCuda().launches[0].params[19]), 64);
+  args.tokens = 1024;
+  args.workspace_size = size();
+  expectUncut();
+  EXPECT_EQ(fakeCuda().launches[0].entry, "forward_128_128_split2");
+}
+
 TEST_F(Work, WithoutTokensIsTheStates) {
   args.tokens = 0;
   for (gdn_tensor *tensor : {&args.q, &args.k, &args.v, &args.o, &args.g, &args.beta})

@@ -10,9 +10,9 @@
 // CHECK: tile.one_warp nth(1)
 // CHECK: } {warp = 1 : i64}
 // CHECK: } {barrier = 1 : i64, first_warp = 0 : i64}
-// Two copies of @aux have two barriers, so those of @state follow, and one for each copy's turn.
+// Two copies of @aux have two barriers, so those of @state follow, one for both to meet, and one for each copy's turn.
 // CHECK: tile.role @state
-// CHECK: } {barrier = 3 : i64, first_warp = 8 : i64, turn_barrier = 5 : i64}
+// CHECK: } {barrier = 3 : i64, first_warp = 8 : i64, meet_barrier = 7 : i64, turn_barrier = 5 : i64}
 // CHECK: threads = 512 : i64
 // SM: error: roles need 65536 registers, the SM has 65535
 
