@@ -287,9 +287,10 @@ __device__ void writeHeader(const Call &call, const Header &header) {
     *call.place<Header>(0) = header;
 }
 
-// Slices of a run: beside transitions some, a hand-over each but for the last of a run, as far as there are slots.
+// Slices of a run: beside transitions some, a hand-over each but for the last of a run, as far as there are slots, and
+// time for the next slice to wait for a block.
 __device__ Int slicesOf(const Call &call, const Deadline &deadline) {
-  if (deadline.run >= deadline.m)
+  if (deadline.m - deadline.run < leastSlice / 2)
     return 1;
   const float slots = call.at.slots - call.at.matrices - deadline.linked;
   return max(

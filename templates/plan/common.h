@@ -26,7 +26,8 @@ constexpr float manyShare = 0.25f;                    // of the blocks' time: so
 constexpr float rootShare = 0.6f;                     // a root segment is at least this part of the first dependent
 constexpr Int slices = 4, leastSlice = 32;            // of a run between warm-ups beside transitions; chunks
 constexpr Int shortShare = 16;                        // tiles up to this part of the deadline stay whole
-constexpr float least = 2, leastRest = 3;             // chunks of a run and of a slice that are worth a cut
+constexpr float least = 2, leastRest = 3;             // chunks of a first run and of a slice that are worth a cut
+constexpr float lastMore = 1;                         // by which a tile's last run may be longer than the others
 constexpr float never = 1e30f;
 
 struct Span {

@@ -35,7 +35,7 @@ __device__ float placeWarm(const Tiles &tiles, Int parts, const Plan &plan, Leng
     const LongTile tile = tiles.tiles[quotient(i, parts)];
     const bool mine = tile.warm <= longestWarm && tiles.isLong(tile.chunks, plan.deadline.m);
     const float step = plan.run - (tile.warm * stateStep + start), size = tile.chunks + start, each = inverse(step);
-    lengths[i] = mine ? Length{size, step, each, (size - least) * each + 0.4999f} : Length{};
+    lengths[i] = mine ? Length{size, step, each, (size - lastMore) * each + 0.4999f} : Length{};
   }
   __syncwarp();
   float room = plan.run; // from here to where the share ends
@@ -44,8 +44,8 @@ __device__ float placeWarm(const Tiles &tiles, Int parts, const Plan &plan, Leng
   for (Int i = 0; i < count; ++i) {
     const Length tile = next;
     next = lengths[min(i + 1, count - 1)];
-    if (room < start + least)
-      room += plan.run;
+    if (room < start + least) // a tile begins a share rather than that its first run outlasts one
+      room = plan.run;
     constexpr float whole = 3 << 22; // rounds up, but for what is far below a chunk, four times as fast as a conversion
     const float cuts = fmaxf(0, tile.most - room * tile.each + whole - whole);
     placed[i] = {room - start, cuts};

@@ -114,9 +114,16 @@ TEST(PlanKinds, FastWarmUpsAreShorter) {
   EXPECT_EQ(most(checked({{16384}, 8, Decay, 132, Warm | Fast})), 4);
 }
 
-TEST(PlanKinds, TilesWithWarmUpsFollowEachOther) { // one placed by a guess at those before would be in more pieces
-  EXPECT_EQ(checked({{2048}, 64, Decay}).early.size(), 131u);
-  EXPECT_EQ(checked({{4096}, 64, Decay}).early.size(), 136u);
+TEST(PlanKinds, NoItemOutlastsTheOthers) { // where all heads decay, and blocks have more than a warm-up or two to do
+  for (auto [heads, length] :
+       {std::pair{4, 8192}, {8, 4096}, {8, 8192}, {8, 32768}, {16, 4096}, {32, 2048}, {64, 2048}}) {
+    double work = 0, longest = 0;
+    for (const Item &item : checked({{length}, heads, Decay}).early) {
+      double time = start + (item.end - item.begin) / chunkTokens - item.warm * (1 - stateStep);
+      work += time, longest = std::max(longest, time);
+    }
+    EXPECT_LT(longest, 1.1 * work / 132 + 1) << heads << " heads of " << length << " tokens";
+  }
 }
 
 TEST(PlanKinds, GuardsStatesThatAreStoredInPlace) {
