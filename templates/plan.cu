@@ -65,9 +65,11 @@ __device__ Tiles listLong(const Call &call, const Most &lengths, Int longest, bo
 __device__ void findWarm(const Call &call, const Tiles &tiles) {
   const bool invariant = call.shape.invariant();
   const Int step = invariant ? cutLength : 1 << windowOf(call.shape), first = invariant ? step : 1;
-  const Int each = max(1, quotient(threads, tiles.count)), mine = quotient(threadIdx.x, tiles.count); // of its threads
+  // A tile's threads: as many as fit of a power of two of tiles.
+  const Int bits = min(32 - __clz(tiles.count - 1), 31 - __clz(threads)), mine = threadIdx.x >> bits,
+            each = threads >> bits;
 #pragma unroll 1
-  for (Int at = threadIdx.x - mine * tiles.count; at < tiles.count && mine < each; at += threads) {
+  for (Int at = threadIdx.x & ((1 << bits) - 1); at < tiles.count; at += threads) {
     const LongTile tile = tiles.tiles[at];
     const Int begin = call.span(tile.sequence).begin;
     Int most = 0;

@@ -30,6 +30,21 @@ constexpr float least = 2, leastRest = 3;             // chunks of a first run a
 constexpr float lastMore = 1;                         // by which a tile's last run may be longer than the others
 constexpr float never = 1e30f;
 
+// ---- Arithmetic. Divisions that round as IEEE says take ten times as long, and there are many on the way to a plan.
+
+__device__ float inverse(float x) {
+  float y;
+  asm("rcp.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+// x / y below 2^22.
+__device__ Int quotient(Int x, Int y) {
+  const Int about = Int(x * inverse(y)), rest = x - about * y;
+  return about + (rest >= y) - (rest < 0);
+}
+
+// ---- The call
+
 struct Span {
   Int begin, end;
   __device__ Int chunks() const { return (end - begin + chunkTokens - 1) / chunkTokens; }
@@ -65,6 +80,7 @@ struct Call {
     return {begin, max(begin, offset(sequence + 1))};
   }
   __device__ Span loadOrNone(Int sequence) const { return sequence < shape.sequences ? load(sequence) : Span{}; }
+  __device__ Int ofParts(Int i) const { return parts == 1 ? i : quotient(i, parts); } // of tiles, of a head's
   __device__ Span span(Int sequence) const { return spans ? spans[sequence] : load(sequence); }
 };
 
@@ -91,7 +107,7 @@ static_assert(sizeof(CutTile) == tileBytes);
 
 // ---- Sums over a block
 
-struct Count { // what tiles need, and those that stay whole
+struct alignas(16) Count { // what tiles need, and those that stay whole
   Int tiles, items, slots, middle, whole;
 };
 __device__ Count operator+(Count a, Count b) {
@@ -136,19 +152,6 @@ template <typename T> __device__ T prefix(T value, bool some, T &total) {
   }
   __syncthreads();
   return before + left;
-}
-
-// ---- Arithmetic. Divisions that round as IEEE says take ten times as long, and there are many on the way to a plan.
-
-__device__ float inverse(float x) {
-  float y;
-  asm("rcp.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-// x / y below 2^22.
-__device__ Int quotient(Int x, Int y) {
-  const Int about = Int(x * inverse(y)), rest = x - about * y;
-  return about + (rest >= y) - (rest < 0);
 }
 
 } // namespace

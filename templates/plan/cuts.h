@@ -65,10 +65,13 @@ __device__ Int handsOf(float size, float at, float quantum, float &slice) {
 }
 
 // A tile at `at` on the line, cut by warm-up as `runs` says.
-__device__ CutTile onLine(Span span, Int sequence, Int head, Int part, const Runs &runs, float step, Int warm, float at,
-                          float quantum) {
+__device__ CutTile onLine(const Plan &plan, Span span, Int sequence, Int head, Int part, const Runs &runs, float step,
+                          Int warm, float at) {
   CutTile tile{sequence, span.begin, span.end, head, part, Int(runs.cuts), runs.first, step};
   const Int chunks = span.chunks();
+  const float quantum = plan.quantum;
+  if (warm && quantum >= plan.run) // no run that ends where its share does is sliced
+    return tile;
   tile.firstHands = handsOf(tile.cuts ? runs.first : chunks, at, quantum, tile.firstSlice);
   if (tile.cuts) { // runs but the first begin with a warm-up, where a quantum begins
     const float last = chunks - (runs.first + (runs.cuts - 1) * step);
@@ -99,7 +102,7 @@ struct Candidate {
 // whole where they are short.
 __device__ Candidate candidate(const Call &call, const Tiles &tiles, const Plan &plan, Int i) {
   const Int count = tiles.count * call.parts, place = i < count ? i : i - count;
-  const Int ofHead = call.parts == 1 ? place : quotient(place, call.parts), part = place - ofHead * call.parts;
+  const Int ofHead = call.ofParts(place), part = place - ofHead * call.parts;
   if (i >= count + call.tiles)
     return {};
   LongTile tile{0, 0, 0, longestWarm + 1};
@@ -151,8 +154,8 @@ __device__ void cutOnLine(const Plan &plan, Candidate &tile, const Runs *placed,
   }
   const Int warm = decays ? tile.warm : 0;
   if (mine)
-    tile.cut = onLine(tile.span, tile.sequence, tile.head, tile.part, runs, plan.run - (warm * stateStep + start), warm,
-                      place, plan.quantum);
+    tile.cut = onLine(plan, tile.span, tile.sequence, tile.head, tile.part, runs, plan.run - (warm * stateStep + start),
+                      warm, place);
 }
 
 } // namespace

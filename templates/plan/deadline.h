@@ -88,33 +88,36 @@ __device__ bool anyOf(bool x) { // of the threads that share a deadline
   return __ballot_sync(~0u, x) >> (threadIdx.x & (32 - lanes)) & ((1u << lanes) - 1);
 }
 
-// What the tiles that no transition links come to, with runs of `run` between warm-ups; `longest` is the longest item.
+// What the tiles that no transition links come to; `longest` is the longest item.
 struct Free {
   float work, longest;
-  bool possible, linked;
+  bool possible;
 };
-__device__ Free freeWork(const Call &call, const Tiles &tiles, const Kinds &kinds, float m, float run) {
-  Free sum{0, tiles.most ? tiles.most + start : 0, true, false};
+
+// With runs of m between warm-ups, and with shorter ones. Returns whether a transition links any.
+__device__ bool freeWork(const Call &call, const Tiles &tiles, const Kinds &kinds, float m, const float (&runs)[2],
+                         Free (&sums)[2]) {
+  bool linked = false;
+  for (Free &sum : sums)
+    sum = {0, tiles.most ? tiles.most + start : 0, true};
 #pragma unroll 1
   for (Int i = threadIdx.x % lanes; i < kinds.count; i += lanes) {
     const Kind tile = kinds.kinds[i];
-    float work = tile.chunks + start, longest = work;
-    const bool decays = tile.warm <= longestWarm;
-    if (tiles.isLong(tile.chunks, m)) {
-      const float extra = tile.warm * stateStep + start + 0.5f; // half a chunk is lost to rounding
-      sum.possible &= !decays || run > 1.5f * extra;
-      work = decays ? work + (tile.chunks - run) * inverse(run - extra) * extra : 0;
-      longest = decays ? run : 0;
-      sum.linked |= !decays;
+    const bool isLong = tiles.isLong(tile.chunks, m), decays = tile.warm <= longestWarm, isCut = isLong && decays;
+    const float whole = isLong && !decays ? 0 : tile.chunks + start;
+    const float extra = tile.warm * stateStep + start + 0.5f; // half a chunk is lost to rounding
+    linked |= isLong && !decays;
+#pragma unroll
+    for (Int r = 0; r < 2; ++r) {
+      const float cuts = isCut ? (tile.chunks - runs[r]) * inverse(runs[r] - extra) : 0;
+      sums[r].possible &= !isCut || runs[r] > 1.5f * extra;
+      sums[r].work += tile.count * (whole + cuts * extra);
+      sums[r].longest = fmaxf(sums[r].longest, isCut ? runs[r] : whole);
     }
-    sum.work += tile.count * work;
-    sum.longest = fmaxf(sum.longest, longest);
   }
-  sum.work = sumOf(sum.work) * call.parts + tiles.rest;
-  sum.longest = mostOf(sum.longest);
-  sum.possible = !anyOf(!sum.possible);
-  sum.linked = anyOf(sum.linked);
-  return sum;
+  for (Free &sum : sums)
+    sum = {sumOf(sum.work) * call.parts + tiles.rest, mostOf(sum.longest), !anyOf(!sum.possible)};
+  return anyOf(linked);
 }
 
 // What the tiles that are cut by transition come to: first what needs no other, then what does.
@@ -171,20 +174,18 @@ __device__ float wavesOf(const Call &call, const Free &free, const Linked &linke
 __device__ Deadline estimate(const Call &call, const Tiles &tiles, const Kinds &kinds, float m) {
   const float blocks = call.shape.blocks, share = inverse(blocks);
   Deadline plan{never, m, m, m, 0, 0};
-  Free free = freeWork(call, tiles, kinds, m, m);
-  bool possible = free.possible;
-  const bool many = free.linked && free.work > manyShare * blocks * m;
+  const float runs[] = {m, fminf(m, fmaxf(m / 2, leastSlice * (kinds.warmest * stateStep + start)))};
+  Free frees[2];
+  const bool isLinked = freeWork(call, tiles, kinds, m, runs, frees);
+  const bool many = isLinked && frees[0].work > manyShare * blocks * m;
   if (many) { // then runs leave slack, and so do paths
     plan.limit = m * pathShare;
-    plan.run = fminf(m, fmaxf(m / 2, leastSlice * (kinds.warmest * stateStep + start)));
+    plan.run = runs[1];
   }
-  if (__any_sync(~0u, many)) {
-    free = freeWork(call, tiles, kinds, m, plan.run);
-    possible &= free.possible;
-  }
+  const Free free = many ? frees[1] : frees[0];
   Linked linked{0, 0, 0, 0, 0, 0, 0, true};
   float work = 0, waves = never;
-  if (__any_sync(~0u, free.linked)) {
+  if (__any_sync(~0u, isLinked)) {
     linked = linkedWork(call, tiles, kinds, m, plan.limit);
     work = (free.work + linked.first + linked.second) * share * (1 / packedLinked);
     static_assert(lanes >= 2); // one tries either way
@@ -193,11 +194,11 @@ __device__ Deadline estimate(const Call &call, const Tiles &tiles, const Kinds &
   }
   plan.free = free.work;
   plan.linked = linked.roots;
-  if (!possible || !linked.possible)
+  if (!frees[0].possible || !free.possible || !linked.possible)
     return plan;
   if (many)
     plan.time = fmaxf(fmaxf(work, linked.path * (1 / pathShare)), free.longest);
-  else if (free.linked)
+  else if (isLinked)
     plan.time = waves;
   else if (free.work <= packed * blocks * m)
     plan.time = fmaxf(free.work * share * (1 / packed), free.longest);

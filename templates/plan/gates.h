@@ -159,7 +159,7 @@ __device__ void readGates(const Call &call, Int longest, bool isListed, LongSequ
       const Int turn = Int(blockIdx.x) - (first - quotient(first, grid) * grid);
 #pragma unroll 1
       for (Int u = turn < 0 ? turn + grid : turn; u < units * groups; u += grid) {
-        const Int unit = quotient(u, groups);
+        const Int unit = groups == 1 ? u : quotient(u, groups);
         readUnit(call, span, window, unit, (u - unit * groups) * headGroup, ofUnit);
       }
     }

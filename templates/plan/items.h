@@ -44,7 +44,7 @@ __device__ Slice sliceOf(const Call &call, const Plan &plan, const CutTile &tile
   Int run = 0, slice = j, hands = tile.firstHands;
   if (tile.cuts && j > hands) {
     const Int k = j - hands - 1, each = 1 + tile.hands;
-    run = min(1 + quotient(k, each), tile.cuts);
+    run = min(1 + (each == 1 ? k : quotient(k, each)), tile.cuts);
     slice = k - (run - 1) * each;
     hands = run == tile.cuts ? tile.lastHands : tile.hands;
   }
@@ -95,14 +95,14 @@ __device__ void guard(const Call &call, const Plan &plan, const CutTile &tile, I
 }
 
 // Item j of a tile that is cut by transition: roots; M and N of each middle segment; scans, of 64 rows each and then of
-// the hops that one makes; dependents.
+// the hops that one makes; dependents. V is 64 or 128 where there are hops.
 __device__ Piece linkedPiece(const Call &call, const Plan &plan, const CutTile &tile, Int middle, Int j) {
   const Int x = tile.cuts, parts = call.parts, root = middle + tile.slots;
   const Int makers = 2 * x * parts, rows = call.shape.valueDim / 64, scans = rows * ((x + maxHops - 1) / maxHops);
   const Int maker = j - parts, scan = maker - makers, dependent = scan - scans;
   const bool isRoot = maker < 0, isMaker = !isRoot && scan < 0, isScan = !isRoot && !isMaker && dependent < 0;
-  const Int scanRow = quotient(scan, rows), done = scanRow * maxHops; // hops of the scans before
-  const Int index = isRoot ? j : isMaker ? maker : dependent, ofParts = quotient(index, parts);
+  const Int scanRow = scan >> (rows - 1), done = scanRow * maxHops; // hops of the scans before
+  const Int index = isRoot ? j : isMaker ? maker : dependent, ofParts = call.ofParts(index);
   const Int segment = isRoot ? 0 : isMaker ? 1 + ofParts / 2 : isScan ? done + 1 : 1 + ofParts;
   const Int part = index - ofParts * parts;
   auto end = [&](Int i) { return Segments{x, tile.first, tile.step}.end(i, tile.chunks(), plan.fall); };
