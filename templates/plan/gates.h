@@ -60,7 +60,7 @@ __device__ void sumComputed(const Call &call, const char *at, long long step, lo
 #pragma unroll 1
   for (Int r = 0; r < count; ++r, at += apart) {
     float sum = 0;
-#pragma unroll
+#pragma unroll 8
     for (Int i = 0; i < rowLength; ++i) {
       const float x = valueOf(at + i * step, call.gType) + bias;
       sum += raw ? -rate * (fmaxf(x, 0) + __logf(1 + __expf(-fabsf(x)))) : __logf(x);
