@@ -14,8 +14,10 @@ struct Assembly {
 };
 
 // Assembles the PTX of the one kernel `entry`. An advisory (C75xx), a spill or a stack frame is a failure: the schedule
-// that the template describes is then not what runs. `source` is the template's name, for messages.
-Assembly assemble(const std::string &ptx, const std::string &entry, const std::string &source, const Target &target);
+// that the template describes is then not what runs. `source` is the template's name, for messages. `maySpill`: of a
+// kernel without a schedule.
+Assembly assemble(const std::string &ptx, const std::string &entry, const std::string &source, const Target &target,
+                  bool maySpill = false);
 
 Assembly disassemble(const std::string &cubin);
 

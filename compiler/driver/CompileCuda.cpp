@@ -84,7 +84,7 @@ CompileResult compileCuda(const CompileRequest &request, Phase phase, const Targ
   kernel.threads = threadsOf(kernel.ptx);
   if (phase == Phase::Ptx)
     return result;
-  Assembly cubin = assemble(kernel.ptx, kernel.entry, name, target);
+  Assembly cubin = assemble(kernel.ptx, kernel.entry, name, target, true); // with any GPU's costs
   result.report = cubin.report;
   kernel.registers = cubin.report.registers;
   kernel.cubin = result.text = cubin.output;

@@ -131,7 +131,8 @@ __device__ Piece linkedPiece(const Call &call, const Plan &plan, const CutTile &
     item.hops = min(maxHops, x - done);
     item.segment = tile.middle + done;
   }
-  return {item, isScan ? after : size + start, true};
+  // Scans go before what waits for them, which rounding to chunks may have made longer than `step`.
+  return {item, isScan ? after + 1 : size + start, true};
 }
 
 __device__ void store(const Call &call, Int at, Item item, float tail) {
