@@ -175,7 +175,7 @@ TEST(Calibrate, SaysWhichStampsAreNotThere) {
   };
   std::vector<Round> some = rounds(1, 0);
   some[0].shortPieces.clear();
-  EXPECT_EQ(message(some), "expected stamps of blocks with two pieces and more, got none");
+  EXPECT_EQ(message(some), "expected stamps of pieces, got none");
   some = rounds(1, 0);
   some[0].shortPieces = some[0].longPieces;
   EXPECT_EQ(message(some), "expected stamps of pieces of two lengths, got none");

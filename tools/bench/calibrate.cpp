@@ -11,20 +11,19 @@ namespace {
   throw gpu::Error(std::string("expected stamps of ") + what + ", got none");
 }
 
-// From a piece's beginning to that of the next of its block: the clocks of both kinds of work and of all between. The
-// last row is not the next of the one before.
+// From a piece's beginning until its state is stored.
 struct Period {
   double clocks, chunks;
 };
 Period periodOf(const std::vector<Block> &blocks) {
   std::vector<double> clocks, chunks;
   for (const Block &block : blocks)
-    for (size_t i = 0; i + 1 < std::min<size_t>(block.size(), GDN_PROFILE_ROWS - 1); ++i) {
-      clocks.push_back(double(block[i + 1][GDN_PROFILE_BEGIN] - block[i][GDN_PROFILE_BEGIN]));
-      chunks.push_back(double(block[i].chunks()));
+    for (const Piece &piece : block) {
+      clocks.push_back(piece.clocks(GDN_PROFILE_BEGIN, GDN_PROFILE_STORED));
+      chunks.push_back(double(piece.chunks()));
     }
   if (clocks.empty())
-    lacks("blocks with two pieces and more");
+    lacks("pieces");
   return {median(clocks), median(chunks)};
 }
 
@@ -49,7 +48,7 @@ Chain chainOf(const std::vector<Block> &blocks) {
     lacks("chunks for the state alone");
   if (chain.hops.empty())
     lacks("hops");
-  if (chain.whole.size() < 3)
+  if (chain.whole.size() < 2)
     lacks("pieces behind hops");
   auto begins = [](const Piece &piece) { return piece.nanoseconds(GDN_PROFILE_FIRST_CHUNK); };
   std::sort(chain.whole.begin(), chain.whole.end(),
@@ -65,16 +64,11 @@ double hopOf(const Chain &chain) {
   return least;
 }
 
-// Dependents 2, 3, .. begin once hop 1, 2, .. has been made, its state stored and loaded.
-void addFlags(const Chain &chain, double hop, std::vector<double> &clocks) {
-  const Piece &last = *std::max_element(chain.hops.begin(), chain.hops.end(), [](const Piece &a, const Piece &b) {
-    return a.nanoseconds(GDN_PROFILE_LAST_CHUNK) < b.nanoseconds(GDN_PROFILE_LAST_CHUNK);
-  });
-  double rate = last.clocksANanosecond(), end = last.nanoseconds(GDN_PROFILE_LAST_CHUNK);
-  for (size_t i = 2; i < chain.whole.size(); ++i) {
-    double made = end - double(chain.whole.size() - 1 - i) * hop / rate;
-    clocks.push_back((chain.whole[i].nanoseconds(GDN_PROFILE_FIRST_CHUNK) - made) * rate);
-  }
+// The first dependent begins once the root's state is stored and loaded.
+double flagOf(const Chain &chain) {
+  const Piece &root = chain.whole[0], &dependent = chain.whole[1];
+  return (dependent.nanoseconds(GDN_PROFILE_FIRST_CHUNK) - root.nanoseconds(GDN_PROFILE_LAST_CHUNK)) *
+         root.clocksANanosecond();
 }
 
 } // namespace
@@ -82,7 +76,7 @@ void addFlags(const Chain &chain, double hop, std::vector<double> &clocks) {
 std::vector<Cost> costsOf(const std::vector<Round> &rounds) {
   Cost costs[] = {{"full", "a chunk of an item with 128 V columns"},
                   {"state", "of one that makes the state alone"},
-                  {"start", "of an item: its first loads, and the end of the one before"},
+                  {"start", "of an item: its first loads, and the store of its state"},
                   {"flag", "a state of 64 KB from one item to another through memory"},
                   {"hop", "S <- M S + N of 64 rows"},
                   {"plan", "what the planning kernel takes"}};
@@ -96,7 +90,7 @@ std::vector<Cost> costsOf(const std::vector<Round> &rounds) {
       Chain chain = chainOf(blocks);
       stateOnly.insert(stateOnly.end(), chain.stateOnly.begin(), chain.stateOnly.end());
       hops.push_back(hopOf(chain));
-      addFlags(chain, hops.back(), flags);
+      flags.push_back(flagOf(chain));
     }
     double full = (large.clocks - small.clocks) / (large.chunks - small.chunks),
            start = small.clocks - small.chunks * full;
