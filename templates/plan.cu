@@ -374,11 +374,13 @@ extern "C" __global__ void __launch_bounds__(readers, 1) // one block an SM: all
     readGates(call, longest, isListed, memory.found, memory.ofUnit);
   if (others)
     arrive(call, isLast);
+  else if (threadIdx.x == 0)
+    isLast = true;
   if (threadIdx.x == 32) // another warp, as the first waits for memory
     at = layoutOf(shape);
   auto isOver = [&] {
     __syncthreads();
-    return others && !isLast;
+    return !isLast;
   };
   if (shape.invariant() && isOver()) // then the list lies in memory
     return;

@@ -41,6 +41,7 @@ struct LongSequences {
   Span spans[readers];
   Int numbers[readers]; // of the long ones, counted from the first of these
   Most all;             // of these, and the most of the others
+  Int unused;           // written with it, as it is read with it
 };
 
 // Lists them, in their order; each thread has a span.
@@ -61,7 +62,7 @@ __device__ void listLong(Span span, Int longest, LongSequences &found) {
     found.numbers[at] = threadIdx.x;
   const Most all = sumOfWarps(ofWarps);
   if (threadIdx.x == 0)
-    found.all = all;
+    found.all = all, found.unused = 0;
   __syncthreads();
 }
 

@@ -340,6 +340,8 @@ void cuts(List &list) {
     add("every length", {1, 7, 63, 64, 65, 0, 1000, 4096}, 1, 4);
     add("512 and seventy of 6", uneven, 2, 4);
     add("equal sequences for half the blocks", Lengths(16, 2048), 2, 4); // left to tiles of half the columns
+    add("equal ones for four", {1664, 1664}, 1, 1);                      // the same on four SMs
+    add("unequal ones for four", {3264, 64}, 1, 1);
     add("unequal ones", {9000, 1, 2000, 64, 700, 300, 0, 40, 5000, 1000, 12000, 8, 9, 10, 2000, 600}, 2, 4);
     add("8 heads of 8192", {8192}, 2, 8);
     add("8 heads of 32768", {32768}, 2, 8);
