@@ -29,7 +29,7 @@ std::vector<KernelParam> planParameters() {
     add(Kind::Element, {name});
   }
   add(Kind::Scalar, {"options"});
-  add(Kind::Batch, {"plan", "blocks", "key_dim", "value_dim", "columns", "plan_flags"});
+  add(Kind::Batch, {"work", "blocks", "key_dim", "value_dim", "columns", "plan_flags"});
   return params;
 }
 

@@ -149,7 +149,7 @@ void Lowering::declareArguments(SmallVector<NamedAttribute> &attrs) {
         fields.push_back(param(word, "batch", field));
       if (llvm::any_of(arg.getUsers(),
                        [](Operation *op) { return isa<ForeachOp>(op) && cast<ForeachOp>(op).hasPieces(); }))
-        for (StringRef field : {"plan", "source_rows", "sink_rows", "wide_rows", "rows"})
+        for (StringRef field : {"work", "source_rows", "sink_rows", "wide_rows", "rows"})
           fields.push_back(param(field == "wide_rows" || field == "rows" ? word : longWord, "batch", field));
       if (hasCheckpoints(arg))
         for (StringRef field : {"starts", "wide_starts", "every", "checkpoints", "skips"})

@@ -41,7 +41,7 @@ static Type parameterType(StringRef kind, StringRef name, MLIRContext *context) 
                    .Cases({"cu_wide", "sequences", "length", "tokens", "heads", "ratio", "wide_rows", "rows",
                            "wide_starts", "every", "checkpoints", "skips"},
                           word)
-                   .Cases({"plan", "source_rows", "sink_rows", "starts"}, longWord)
+                   .Cases({"work", "source_rows", "sink_rows", "starts"}, longWord)
                    .Default(Type());
   return llvm::StringSwitch<Type>(kind)
       .Case("map", MapType::get(context))

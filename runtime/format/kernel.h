@@ -29,7 +29,7 @@ struct KernelParam {
                  //   tokens      4 bytes: rows of the packed token axis, the padded tail included
                  //   heads       4 bytes: v-heads HV
                  //   ratio       4 bytes: v-heads per k-head, HV / H
-                 //   plan        8 bytes: device address of a work::Header (work.h), or 0: items are the tiles, in
+                 //   work        8 bytes: device address of a work::Header (work.h), or 0: items are the tiles, in
                  //               the order of memory. With it go the views flags (int32 [slots, flagWords], pointer),
                  //               slots (fp32 [slots, V, K], pointer), m_hi and m_lo (io [matrices * K, 1, K], pointer
                  //               and map), which are where the plan's Header and Layout say
@@ -67,7 +67,7 @@ struct KernelParam {
   uint32_t size() const {
     if (kind == Kind::Map)
       return 128;
-    bool isAddress = kind == Kind::Batch && (name == "cu_seqlens" || name == "plan" || name == "source_rows" ||
+    bool isAddress = kind == Kind::Batch && (name == "cu_seqlens" || name == "work" || name == "source_rows" ||
                                              name == "sink_rows" || name == "starts");
     return kind == Kind::Pointer || kind == Kind::Stride || isAddress ? 8 : 4;
   }

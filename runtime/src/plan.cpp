@@ -7,7 +7,7 @@ namespace {
 using Kind = KernelParam::Kind;
 
 constexpr std::array<const char *, 22> batchNames = {
-    "cu_seqlens",  "cu_wide",   "sequences", "length",    "tokens",  "heads",       "ratio", "plan",
+    "cu_seqlens",  "cu_wide",   "sequences", "length",    "tokens",  "heads",       "ratio", "work",
     "source_rows", "sink_rows", "wide_rows", "rows",      "starts",  "wide_starts", "every", "checkpoints",
     "skips",       "blocks",    "key_dim",   "value_dim", "columns", "plan_flags"};
 
@@ -145,7 +145,7 @@ uint64_t batchValue(BatchField field, const Problem &problem) {
     return static_cast<uint64_t>(shape.headsV);
   case BatchField::Ratio:
     return static_cast<uint64_t>(shape.headsV / shape.heads);
-  case BatchField::Plan:
+  case BatchField::Work:
     return reinterpret_cast<uint64_t>(problem.planAddress);
   case BatchField::SourceRows:
     return reinterpret_cast<uint64_t>(problem.sourceRows);

@@ -14,7 +14,7 @@ enum class BatchField : uint8_t {
   Tokens,
   Heads,
   Ratio,
-  Plan,
+  Work,
   SourceRows,
   SinkRows,
   WideRows,

@@ -55,7 +55,7 @@ bool isPlanned(const Kernel &kernel, const Shape &shape, const work::Shape &plan
 
 bool takesPlan(const Kernel &kernel) {
   return std::any_of(kernel.params.begin(), kernel.params.end(), [](const KernelParam &param) {
-    return param.kind == KernelParam::Kind::Batch && param.name == "plan";
+    return param.kind == KernelParam::Kind::Batch && param.name == "work";
   });
 }
 

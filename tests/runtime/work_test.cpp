@@ -23,7 +23,7 @@ Kernel planner() {
                         sample::element("g_in"), sample::pointer("A_log"), sample::element("A_log"),
                         sample::pointer("dt_bias"), sample::element("dt_bias"),
                         KernelParam{KernelParam::Kind::Scalar, "options"}});
-  for (const char *name : {"plan", "blocks", "key_dim", "value_dim", "columns", "plan_flags"})
+  for (const char *name : {"work", "blocks", "key_dim", "value_dim", "columns", "plan_flags"})
     kernel.params.push_back(sample::batch(name));
   kernel.threads = 512;
   kernel.cubin = sample::cubin(90, "code of the planner");
@@ -34,7 +34,7 @@ Kernel planner() {
 Kernel planned(uint32_t split) {
   Kernel kernel = sample::forward(sample::key(split));
   kernel.params.insert(kernel.params.end(),
-                       {sample::batch("plan"), sample::pointer("flags"), sample::stride("flags", 0),
+                       {sample::batch("work"), sample::pointer("flags"), sample::stride("flags", 0),
                         sample::pointer("slots"), sample::pointer("m_hi"), sample::pointer("m_lo"),
                         sample::map("m_hi", 128, ElementType::BF16), sample::map("m_lo", 128, ElementType::BF16)});
   return kernel;
