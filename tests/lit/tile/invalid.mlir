@@ -535,3 +535,13 @@ tile.template @one_warps_results {
     }
   }
 }
+
+// -----
+!slot = !tile.view<[?, 128, 128], f32, packed>
+tile.kernel @packed(%x: !slot) {
+  tile.role @r warps(4) registers(64) {
+    %c0 = tile.value 0 : i32
+    // expected-error @+1 {{expected a chunk's row [1, n] of a view [tokens, heads], a matrix at an index for each axis, or an element [1, 1] of a view with one axis, got '!tile.frag<[64, 64], f32>' at 3 indices of '!tile.view<[?, 128, 128], f32, packed>'}}
+    %y = tile.load %x[%c0, %c0, %c0] : !slot to !tile.frag<[64, 64], f32>
+  }
+}
