@@ -17,6 +17,7 @@ public:
   const Kernel &kernel() const { return bundled_.kernel; }
   const KernelKey &key() const { return bundled_.kernel.key; }
   const LaunchPlan &plan() const { return plan_; }
+  int sm() const { return sm_; } // of its architecture
 
   // How well the image suits a GPU of this compute capability: 0 not at all, 1 it is for its family, 2 for exactly it.
   int fitness(int capability) const;

@@ -100,7 +100,7 @@ gdn_status chooseKernels(gdn_bundle &bundle, Call &call) {
   GDN_TRY(checkItems(items(call.kernel->kernel(), call.problem.shape)));
   GDN_TRY(checkRows(*call.kernel, call.problem));
   GDN_TRY(call.kernel->prepare(*call.driver, ordinal));
-  placeWork(call.kernel->kernel(), *call.device, call.problem);
+  placeWork(*call.kernel, *call.device, call.problem);
   if (!call.problem.planned)
     return GDN_OK;
   if (call.problem.shape.split == 0 && halvesOf(call.problem.shape, call.device->sms) == Halves::Perhaps) {

@@ -199,9 +199,12 @@ gdn_status makePlan(const Kernel &kernel, LaunchPlan &plan) {
     resolved.offset = static_cast<uint16_t>(end);
     end += param.size();
     plan.params.push_back(resolved);
-    plan.takesOptions |=
-        param.kind == Kind::Scalar && static_cast<ScalarField>(resolved.source) == ScalarField::Options;
-    plan.takesRows |= param.kind == Kind::Batch && static_cast<BatchField>(resolved.source) == BatchField::SinkRows;
+    auto is = [&](Kind kind, auto field) {
+      return param.kind == kind && resolved.source == static_cast<uint8_t>(field);
+    };
+    plan.takesOptions |= is(Kind::Scalar, ScalarField::Options);
+    plan.takesRows |= is(Kind::Batch, BatchField::SinkRows);
+    plan.takesWork |= is(Kind::Batch, BatchField::Work);
   }
   return GDN_OK;
 }
@@ -211,14 +214,21 @@ gdn_status fillParams(const LaunchPlan &plan, const Problem &problem, const Driv
     return fail(GDN_UNSUPPORTED, "flags and a_log: expected log decays and write strengths, which the kernel takes "
                                  "alone, got others");
   void **pointer = out.pointers;
+  const CUtensorMap *encoded = nullptr;
   for (const PlanParam &param : plan.params) {
     char *slot = out.bytes + param.offset;
     *pointer++ = slot;
     uint64_t value = 0; // of which a parameter of four bytes takes the low half
     switch (param.kind) {
-    case Kind::Map:
-      GDN_TRY(encodeMap(param, problem, driver, reinterpret_cast<CUtensorMap *>(slot)));
+    case Kind::Map: {
+      auto *map = reinterpret_cast<CUtensorMap *>(slot);
+      if (encoded && !problem.views[param.source].data) // of what is not touched, any map will do
+        *map = *encoded;
+      else
+        GDN_TRY(encodeMap(param, problem, driver, map));
+      encoded = map;
       continue;
+    }
     case Kind::Pointer:
       GDN_TRY(checkPointer(param, problem.views[param.source]));
       value = reinterpret_cast<uint64_t>(problem.views[param.source].data);

@@ -45,7 +45,7 @@ struct PlanParam {
 
 struct LaunchPlan {
   std::vector<PlanParam> params;
-  bool takesOptions = false, takesRows = false;
+  bool takesOptions = false, takesRows = false, takesWork = false; // the last: it can follow a plan
 };
 
 // Fails where a kernel takes what this version of the library cannot give.

@@ -40,9 +40,9 @@ gdn_status unsupported(const gdn_bundle &bundle, const Shape &shape) {
 
 // Of two splits the better one: the larger if with both all work runs at once, the one that does if only one, else the
 // smaller. Where work can be cut otherwise, that mostly does better than a larger split.
-std::pair<bool, int64_t> splitRank(const Kernel &kernel, const Shape &shape, const Device &device) {
-  int64_t split = kernel.key.split;
-  if (takesPlan(kernel) && shape.mode != Mode::Off) {
+std::pair<bool, int64_t> splitRank(const LoadableKernel &kernel, const Shape &shape, const Device &device) {
+  int64_t split = kernel.key().split;
+  if (kernel.plan().takesWork && shape.mode != Mode::Off) {
     Halves halves = halvesOf(shape, device.sms);
     return {true, halves == Halves::Uncut || halves == Halves::Planned ? split : -split};
   }
@@ -60,7 +60,7 @@ LoadableKernel *findKernel(gdn_bundle &bundle, const Shape &shape, const Device 
     int fitness = distance(kernel.key(), shape) == 0 ? kernel.fitness(device.capability) : 0;
     if (fitness == 0)
       continue;
-    Rank rank{fitness, splitRank(kernel.kernel(), shape, device), kernel.key().chunk};
+    Rank rank{fitness, splitRank(kernel, shape, device), kernel.key().chunk};
     if (!chosen || rank > best)
       chosen = &kernel, best = rank;
   }
@@ -91,8 +91,9 @@ gdn_status workspaceBytes(const gdn_bundle &bundle, const Shape &shape, size_t &
     if (distance(kernel.key(), shape) != 0)
       continue;
     found = true;
-    GDN_TRY(checkWork(kernel.kernel(), shape));
-    bytes = std::max(bytes, workspaceBytes(kernel.kernel(), shape));
+    size_t needed;
+    GDN_TRY(workspaceBytes(kernel, shape, needed));
+    bytes = std::max(bytes, needed);
   }
   return found ? GDN_OK : unsupported(bundle, shape);
 }

@@ -1,6 +1,6 @@
 #include "work.h"
-#include "format/cubin.h"
 #include <algorithm>
+#include <climits>
 
 namespace gdn {
 namespace {
@@ -9,7 +9,7 @@ size_t alignUp(size_t bytes) { return (bytes + 255) / 256 * 256; }
 
 // SMs of the largest GPU of an architecture: so many blocks a workspace is made for, since the host asks without a
 // driver. A larger one, not made yet, would use no more of its SMs.
-int mostSms(uint32_t sm) {
+int mostSms(int sm) {
   switch (sm) {
   case 90:
     return 132;
@@ -30,34 +30,32 @@ size_t ownBytes(const Kernel &kernel, const Shape &shape) {
   return static_cast<size_t>(shape.sequences * shape.headsV) * kernel.workspaceBytes;
 }
 
-work::Shape planShape(const Kernel &kernel, const Shape &shape, int sms) {
+// Of a dense batch's sequences; 0 of a packed one, whose lengths the host does not know.
+int denseLength(const Shape &shape) { return shape.packed ? 0 : static_cast<int>(shape.length); }
+
+work::Shape planShape(const LoadableKernel &kernel, const Shape &shape, int sms) {
+  const KernelKey &key = kernel.key();
   work::Shape plan{};
   plan.sequences = static_cast<int>(shape.sequences);
   plan.tokens = static_cast<int>(shape.tokens);
   plan.heads = static_cast<int>(shape.headsV);
-  plan.keyDim = static_cast<int>(kernel.key.keyDim);
-  plan.valueDim = static_cast<int>(kernel.key.valueDim);
-  plan.columns = static_cast<int>(kernel.key.valueDim / kernel.key.split);
-  plan.blocks = std::min(sms, mostSms(smNumber(kernel.key.arch)));
+  plan.keyDim = static_cast<int>(key.keyDim);
+  plan.valueDim = static_cast<int>(key.valueDim);
+  plan.columns = static_cast<int>(key.valueDim / key.split);
+  plan.blocks = std::min(sms, mostSms(kernel.sm()));
   bool warm = shape.mode != Mode::Exact && shape.normalised;
   plan.flags = (warm ? work::Warm : 0u) | (shape.mode == Mode::Fast ? work::Fast : 0u) |
                (shape.invariant ? work::Invariant : 0u);
   return plan;
 }
 
-bool isPlanned(const Kernel &kernel, const Shape &shape, const work::Shape &plan) {
-  bool leftUncut = shape.split == 0 && kernel.key.split == 2 && halvesOf(shape, plan.blocks) == Halves::Uncut;
+bool isPlanned(const LoadableKernel &kernel, const Shape &shape, const work::Shape &plan) {
+  bool leftUncut = shape.split == 0 && kernel.key().split == 2 && halvesOf(shape, plan.blocks) == Halves::Uncut;
   bool uncut = shape.mode == Mode::Off || shape.tokens == 0 || leftUncut;
-  return takesPlan(kernel) && !uncut && work::needsPlan(plan, shape.packed ? 0 : static_cast<int>(shape.length));
+  return kernel.plan().takesWork && !uncut && work::needsPlan(plan, denseLength(shape));
 }
 
 } // namespace
-
-bool takesPlan(const Kernel &kernel) {
-  return std::any_of(kernel.params.begin(), kernel.params.end(), [](const KernelParam &param) {
-    return param.kind == KernelParam::Kind::Batch && param.name == "work";
-  });
-}
 
 Halves halvesOf(const Shape &shape, int sms) {
   work::Shape plan{};
@@ -74,38 +72,37 @@ Halves halvesOf(const Shape &shape, int sms) {
   return !isDense && work::leavesHalves(plan, each, chunks) ? Halves::Perhaps : Halves::No;
 }
 
-size_t workspaceBytes(const Kernel &kernel, const Shape &shape) {
-  size_t own = ownBytes(kernel, shape);
-  work::Shape plan = planShape(kernel, shape, mostSms(smNumber(kernel.key.arch)));
-  // Fewer blocks need a plan no sooner where tiles are many; where they are few, they may.
-  bool never =
-      !takesPlan(kernel) || shape.mode == Mode::Off || shape.tokens == 0 ||
-      (plan.tiles() >= 16ll * plan.blocks && !work::needsPlan(plan, shape.packed ? 0 : static_cast<int>(shape.length)));
-  return never ? own : alignUp(own) + static_cast<size_t>(work::layout(plan, 2).bytes);
-}
-
-gdn_status checkWork(const Kernel &kernel, const Shape &shape) {
-  if (!takesPlan(kernel) || shape.mode == Mode::Off ||
-      work::layout(planShape(kernel, shape, mostSms(smNumber(kernel.key.arch))), 2).fits())
+gdn_status workspaceBytes(const LoadableKernel &kernel, const Shape &shape, size_t &bytes) {
+  bytes = ownBytes(kernel.kernel(), shape);
+  if (!kernel.plan().takesWork || shape.mode == Mode::Off)
     return GDN_OK;
-  return fail(GDN_INVALID_ARGUMENT,
-              "flags: expected at most %d cuts with GDN_CUT_INVARIANT, got %lld tokens of %lld heads", work::matrixBase,
-              static_cast<long long>(shape.tokens), static_cast<long long>(shape.headsV));
+  const work::Shape plan = planShape(kernel, shape, INT_MAX);
+  const work::Layout layout = work::layout(plan, 2);
+  if (!layout.fits())
+    return fail(GDN_INVALID_ARGUMENT,
+                "flags: expected at most %d cuts with GDN_CUT_INVARIANT, got %lld tokens of %lld heads",
+                work::matrixBase, static_cast<long long>(shape.tokens), static_cast<long long>(shape.headsV));
+  // Fewer blocks need a plan no sooner where tiles are many; where they are few, they may.
+  bool mayNeed = plan.tiles() < 16ll * plan.blocks || work::needsPlan(plan, denseLength(shape));
+  if (shape.tokens > 0 && mayNeed)
+    bytes = alignUp(bytes) + static_cast<size_t>(layout.bytes);
+  return GDN_OK;
 }
 
-void placeWork(const Kernel &kernel, const Device &device, Problem &problem) {
+void placeWork(const LoadableKernel &kernel, const Device &device, Problem &problem) {
   problem.plan = planShape(kernel, problem.shape, device.sms);
   if (const void *state = problem[ViewId::StateIn].data; state && state == problem[ViewId::StateOut].data)
     problem.plan.flags |= work::InPlace;
   problem.planned = isPlanned(kernel, problem.shape, problem.plan);
-  int64_t keyDim = kernel.key.keyDim, valueDim = kernel.key.valueDim;
+  int64_t keyDim = kernel.key().keyDim, valueDim = kernel.key().valueDim;
   problem[ViewId::Flags].strides = {work::flagWords};
   problem[ViewId::Slots].strides = {valueDim * keyDim, keyDim, 1};
   problem[ViewId::MHigh].strides = problem[ViewId::MLow].strides = {keyDim, keyDim};
   if (!problem.planned)
     return;
   const work::Layout at = work::layout(problem.plan, 2);
-  char *workspace = static_cast<char *>(problem[ViewId::Workspace].data) + alignUp(ownBytes(kernel, problem.shape));
+  char *workspace =
+      static_cast<char *>(problem[ViewId::Workspace].data) + alignUp(ownBytes(kernel.kernel(), problem.shape));
   problem.planAddress = workspace;
   problem[ViewId::Flags].data = workspace + at.flags;
   problem[ViewId::Slots].data = workspace + at.slotValues;

@@ -158,13 +158,12 @@ TEST_F(Launch, WithoutTokens) {
   for (gdn_tensor *tensor : {&args.q, &args.k, &args.v, &args.o, &args.g, &args.beta})
     *tensor = {nullptr, 0, 0, 0, tensor->dtype};
   expectLaunch(args);
-  ASSERT_EQ(fakeCuda().maps.size(), 4u);
-  for (const FakeMap &map : fakeCuda().maps) {
-    EXPECT_NE(map.address, 0u);
-    EXPECT_EQ(map.address % 16, 0u);
-    EXPECT_TRUE(std::ranges::all_of(map.dims, [](uint64_t dim) { return dim > 0; }));
-    EXPECT_TRUE(std::ranges::all_of(map.strides, [](uint64_t stride) { return stride > 0 && stride % 16 == 0; }));
-  }
+  ASSERT_EQ(fakeCuda().maps.size(), 1u); // of which all are copies
+  const FakeMap &map = fakeCuda().maps[0];
+  EXPECT_NE(map.address, 0u);
+  EXPECT_EQ(map.address % 16, 0u);
+  EXPECT_TRUE(std::ranges::all_of(map.dims, [](uint64_t dim) { return dim > 0; }));
+  EXPECT_TRUE(std::ranges::all_of(map.strides, [](uint64_t stride) { return stride > 0 && stride % 16 == 0; }));
 }
 
 TEST_F(Launch, NothingToDo) {

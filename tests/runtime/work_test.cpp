@@ -71,8 +71,13 @@ protected:
     return {launch.params.end() - ofPlan, launch.params.end()};
   }
   void expectUncut() {
-    EXPECT_EQ(valueOf<uint64_t>(planParams()[0]), 0u);
+    std::vector<std::string> params = planParams();
+    EXPECT_EQ(valueOf<uint64_t>(params[0]), 0u);
     EXPECT_EQ(fakeCuda().launches.size(), 1u);
+    size_t maps = args.tokens ? 4 : 1; // q, k, v and o; what is not read repeats the last
+    EXPECT_EQ(fakeCuda().maps.size(), maps);
+    for (size_t i : {6, 7})
+      EXPECT_EQ(static_cast<size_t>(params[i].front()), maps - 1);
   }
   void pack(int64_t tokens, int64_t sequences) {
     args.tokens = tokens, args.num_sequences = sequences;
