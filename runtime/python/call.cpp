@@ -6,10 +6,12 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
-#define USE_CUDA // declares the functions that a torch without CUDA lacks; the one used here is weak
+#define USE_CUDA // declares the functions that a torch without CUDA lacks; those used here are weak
 #include <torch/csrc/stable/accelerator.h>
 
 #pragma weak aoti_torch_get_current_cuda_stream
+#pragma weak aoti_torch_cuda_caching_allocator_raw_alloc
+#pragma weak aoti_torch_cuda_caching_allocator_raw_delete
 
 namespace gdn::python {
 namespace {
@@ -134,36 +136,43 @@ gdn_forward_args describe(const Operands &x) {
   return args;
 }
 
-struct Delete {
-  void operator()(AtenTensorOpaque *tensor) const { aoti_torch_delete_tensor_object(tensor); }
+// Of torch's caching allocator, on the current device and for its current stream; not by a tensor, which takes longer.
+struct Release {
+  void operator()(void *data) const { aoti_torch_cuda_caching_allocator_raw_delete(data); }
 };
-using Memory = std::unique_ptr<AtenTensorOpaque, Delete>;
-
-// Bytes of torch's allocator; not by new_empty, which takes the way through torch's dispatcher once more.
-Memory allocate(const Device &device, size_t bytes, void *&data) {
-  int64_t size = static_cast<int64_t>(bytes), stride = 1;
-  AtenTensorHandle handle;
-  TORCH_ERROR_CODE_CHECK(aoti_torch_empty_strided(1, &size, &stride, aoti_torch_dtype_uint8(),
-                                                  device.kind == Device::Cuda ? aoti_torch_device_type_cuda()
-                                                                              : aoti_torch_device_type_cpu(),
-                                                  device.index, &handle));
-  Memory memory(handle);
-  TORCH_ERROR_CODE_CHECK(aoti_torch_get_data_ptr(handle, &data));
-  return memory;
+std::unique_ptr<void, Release> allocate(size_t bytes) {
+  void *data = nullptr;
+  if (bytes > 0)
+    TORCH_ERROR_CODE_CHECK(aoti_torch_cuda_caching_allocator_raw_alloc(bytes, &data));
+  return std::unique_ptr<void, Release>(data);
 }
 
-// A function of libgdn, on the device and its current stream.
+// A thread whose first use of a GPU this is has no context; any kernel of torch binds one.
+void bindContext(int32_t device) {
+  int64_t size = 1, stride = 1;
+  AtenTensorHandle tensor;
+  TORCH_ERROR_CODE_CHECK(aoti_torch_empty_strided(1, &size, &stride, aoti_torch_dtype_uint8(),
+                                                  aoti_torch_device_type_cuda(), device, &tensor));
+  AOTITorchError error = aoti_torch_zero_(tensor);
+  aoti_torch_delete_tensor_object(tensor);
+  TORCH_ERROR_CODE_CHECK(error);
+}
+
+// Calls a function of libgdn with so much workspace, on the device and its current stream.
 void call(gdn_status (*function)(gdn_bundle *, const gdn_forward_args *), const Device &device,
           gdn_forward_args &args) {
-  if (device.kind != Device::Cuda)
+  if (device.kind != Device::Cuda) {
+    auto workspace = std::make_unique_for_overwrite<std::byte[]>(args.workspace_size);
+    args.workspace = workspace.get();
     return check(function(bundle, &args));
+  }
   torch::stable::accelerator::DeviceGuard guard(device.index);
   TORCH_ERROR_CODE_CHECK(aoti_torch_get_current_cuda_stream(device.index, &args.stream));
+  auto workspace = allocate(args.workspace_size);
+  args.workspace = workspace.get();
   gdn_status status = function(bundle, &args);
-  if (status == GDN_NO_CONTEXT) { // a thread whose first use of the GPU this is; any kernel of torch binds one
-    void *data;
-    Memory memory = allocate(device, 4, data);
-    TORCH_ERROR_CODE_CHECK(aoti_torch_zero_(memory.get()));
+  if (status == GDN_NO_CONTEXT) {
+    bindContext(device.index);
     status = function(bundle, &args);
   }
   check(status);
@@ -174,9 +183,6 @@ void call(gdn_status (*function)(gdn_bundle *, const gdn_forward_args *), const 
 void forward(const Operands &operands) {
   gdn_forward_args args = describe(operands);
   check(gdn_forward_workspace_size(bundle, &args, &args.workspace_size));
-  Memory workspace;
-  if (args.workspace_size > 0)
-    workspace = allocate(operands.q.device, args.workspace_size, args.workspace);
   call(gdn_forward, operands.q.device, args);
 }
 

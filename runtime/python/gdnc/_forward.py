@@ -10,7 +10,10 @@ from ._library import (BETA_DOUBLED, BETA_LOGITS, CHECKPOINTS_AFTER, CHECKPOINTS
                        KEYS_NORMALISED, NORMALISE_QK)
 
 
-def _new_state(q: torch.Tensor, v: torch.Tensor, cu_seqlens: torch.Tensor | None, v_first: bool) -> torch.Tensor:
+def _new_state(q: torch.Tensor, v: torch.Tensor, cu_seqlens: torch.Tensor | None, v_first: bool,
+               initial_state: torch.Tensor | None) -> torch.Tensor:
+    if initial_state is not None:  # of the same shape, which takes less time
+        return torch.empty_like(initial_state, dtype=torch.float32, memory_format=torch.contiguous_format)
     (batch, _, _, key_dim), (_, _, heads_v, value_dim) = q.shape, v.shape
     sequences = batch if cu_seqlens is None else cu_seqlens.numel() - 1
     matrix = (value_dim, key_dim) if v_first else (key_dim, value_dim)
@@ -127,7 +130,7 @@ def forward(
         if torch.is_grad_enabled():
             check_gradient(q, k, v, g, beta, initial_state, A_log, dt_bias)
         if state is None and final_state:
-            state = _new_state(q, v, cu_seqlens, state_v_first)
+            state = _new_state(q, v, cu_seqlens, state_v_first, initial_state)
         if out is None:
             out = torch.empty_like(v, memory_format=torch.contiguous_format)
         _launch(q, k, v, g, beta, out, initial_state, state, cu_seqlens, scale, state_v_first, split, *more)
