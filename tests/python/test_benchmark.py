@@ -18,15 +18,16 @@ class Benchmark(unittest.TestCase):
         return done.stdout
 
     def test_times(self):
-        modes = ["gdnc", "gdnc-exact", "gdnc-uncut", "gdnc-fast", "gdnc-invariant"]
+        modes = ["", "_exact", "_uncut", "_fast", "_invariant", "_l2norm", "_raw_g", "_logits", "_bf16_gates", "_alpha",
+                 "_layer"]
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "x.csv")
-            out = self.run_it("--systems", *modes, "--cells", "1/2:70", "--gates", "decay", "--reps", "1",
-                              "--csv", path)
+            out = self.run_it("--systems", *("gdnc" + mode.replace("_", "-") for mode in modes), "--cells", "1/4:70",
+                              "--gates", "quarter", "decay", "--reps", "1", "--csv", path)
             with open(path, newline="") as file:
                 rows = list(csv.DictReader(file))
-        self.assertEqual([row["op"] for row in rows],
-                         ["forward" + mode + "_all_decay" for mode in ("", "_exact", "_uncut", "_fast", "_invariant")])
+        self.assertEqual([row["op"] for row in rows], ["forward" + mode + gates for gates in ("", "_all_decay")
+                                                       for mode in modes])
         for row in rows:
             self.assertGreater(float(row["ms"]), 0, out)
         self.assertNotIn("differs", out)

@@ -75,6 +75,69 @@ class GdncUncut(Gdnc):
     mode, cut = "_uncut", "off"
 
 
+class GdncFusion(Gdnc):
+    """The default call where the kernel makes of its inputs, those of `inputs`, what the plain call is given."""
+
+    def forward(self, case):
+        from gdnc import forward
+        call = dict(q=case.q, k=case.k, v=case.v, g=case.g, beta=case.beta, scale=SCALE, initial_state=case.state,
+                    final_state=True, cu_seqlens=case.cu64, keys_normalised=True) | self.inputs(case)
+        return lambda: forward(**call)
+
+    def inputs(self, case):
+        raise NotImplementedError
+
+    def clocks(self, case):
+        return None
+
+
+class GdncL2norm(GdncFusion):
+    mode = "_l2norm"
+
+    def inputs(self, case):
+        return dict(q=2 * case.q, k=2 * case.k, normalize_qk=True)
+
+
+class GdncRawGates(GdncFusion):
+    mode = "_raw_g"
+
+    def inputs(self, case):
+        import torch
+        rate = torch.full([case.heads_v], 1 / 16, device=case.g.device)
+        return dict(g=(case.g * -16).expm1().log().clamp(min=-1000) - 1, A_log=rate.log(), dt_bias=torch.ones_like(rate))
+
+
+class GdncLogits(GdncFusion):
+    mode = "_logits"
+
+    def inputs(self, case):
+        return dict(beta=case.beta.logit(), beta_logits=True)
+
+
+class GdncHalfGates(GdncFusion):
+    mode = "_bf16_gates"
+
+    def inputs(self, case):
+        return dict(g=case.g.bfloat16(), beta=case.beta.bfloat16())
+
+
+class GdncAlpha(GdncFusion):
+    mode = "_alpha"
+
+    def inputs(self, case):
+        return dict(g=case.alpha, g_is_decay=True)
+
+
+class GdncLayer(GdncFusion):
+    """As FLA's layer calls it: L2-normalisation, gates and sigmoid, all in bf16."""
+
+    mode = "_layer"
+
+    def inputs(self, case):
+        fusions = GdncL2norm.inputs(self, case) | GdncRawGates.inputs(self, case) | GdncLogits.inputs(self, case)
+        return fusions | {name: fusions[name].bfloat16() for name in ("g", "beta")}
+
+
 class Fla(System):
     """flash-linear-attention on its own kernels."""
 
@@ -120,4 +183,5 @@ class FlashInfer(System):
 
 
 SYSTEMS = {system.name + system.mode.replace("_", "-"): system
-           for system in (Gdnc, GdncExact, GdncUncut, GdncFast, GdncInvariant, Fla, FlashQla, FlashInfer)}
+           for system in (Gdnc, GdncExact, GdncUncut, GdncFast, GdncInvariant, GdncL2norm, GdncRawGates, GdncLogits,
+                          GdncHalfGates, GdncAlpha, GdncLayer, Fla, FlashQla, FlashInfer)}
