@@ -22,7 +22,9 @@ const char *const ptx =
 // In full steps: the costs that the planner is compiled with.
 constexpr double stateStep = 2160.0 / 3600, start = 1500.0 / 3600, flagTime = 3000.0 / 3600, hopTime = 1900.0 / 3600;
 
-enum Gates { Zero, Decay, Mix, Gap }; // Mix: a quarter of the heads does not decay; Gap: the middle of a sequence
+// Mix: a quarter of the heads does not decay; Gap: the middle of a sequence; Grow, Wild, Lost: there the state grows,
+// beyond any warm-up, or is no number.
+enum Gates { Zero, Decay, Mix, Gap, Grow, Wild, Lost };
 
 // 64 of them sum to -3.22: six chunks go below -16.7.
 constexpr float decayed = -3.22f / 64;
@@ -43,6 +45,10 @@ struct Problem {
     bool quarter = head < std::max(1, heads / 4);
     if (gates == Zero || (gates == Mix && quarter) || (gates == Gap && token >= 10000 && token < 13000))
       return 0;
+    if (gates == Grow && token >= 10000 && token < 10100)
+      return 0.5f;
+    if (token == 10000 && gates >= Wild)
+      return gates == Wild ? 1e4f : std::nanf("");
     return decayed;
   }
 };

@@ -103,15 +103,24 @@ TEST(PlanKinds, WithoutWarmUpsWhereTheyAreNotAllowed) {
   EXPECT_TRUE(plan == checked({{16384}, 8, Zero, 132, 0}));
 }
 
+Int longestWarmUp(const Plan &plan) {
+  Int warm = 0;
+  for (const Item &item : plan.early)
+    warm = std::max(warm, item.warm);
+  return warm;
+}
+
 TEST(PlanKinds, FastWarmUpsAreShorter) {
-  auto most = [](const Plan &plan) {
-    Int warm = 0;
-    for (const Item &item : plan.early)
-      warm = std::max(warm, item.warm);
-    return warm;
-  };
-  EXPECT_EQ(most(checked({{16384}, 8, Decay})), 6);
-  EXPECT_EQ(most(checked({{16384}, 8, Decay, 132, Warm | Fast})), 4);
+  EXPECT_EQ(longestWarmUp(checked({{16384}, 8, Decay})), 6);
+  EXPECT_EQ(longestWarmUp(checked({{16384}, 8, Decay, 132, Warm | Fast})), 4);
+}
+
+TEST(PlanKinds, WarmUpsReachBackOverWhatGrowsOrATransitionDoes) {
+  Plan plan = checked({{16384}, 64, Grow});
+  EXPECT_GT(longestWarmUp(plan), 6);
+  EXPECT_EQ(itemsFrom(plan, Identity), 0);
+  for (Gates gates : {Wild, Lost})
+    EXPECT_GT(itemsFrom(checked({{16384}, 8, gates}), Identity), 0);
 }
 
 TEST(PlanKinds, NoItemOutlastsTheOthers) { // where all heads decay, and blocks have more than a warm-up or two to do
