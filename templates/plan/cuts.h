@@ -40,16 +40,17 @@ __device__ float placeWarm(const Tiles &tiles, Int parts, const Plan &plan, Leng
   __syncwarp();
   float room = plan.run; // from here to where the share ends
   Length next = lengths[0];
-#pragma unroll 1
+#pragma unroll 4
   for (Int i = 0; i < count; ++i) {
     const Length tile = next;
     next = lengths[min(i + 1, count - 1)];
-    if (room < start + least) // a tile begins a share rather than that its first run outlasts one
-      room = plan.run;
+    // Below so much a tile begins a share rather than that its first run outlasts one. A comparison would take longer.
+    constexpr float huge = 0x1p96f, enough = start + least;
+    room = fminf(plan.run, room + huge * __saturatef(huge * enough - huge * room));
     constexpr float whole = 3 << 22; // rounds up, but for what is far below a chunk, four times as fast as a conversion
     const float cuts = fmaxf(0, tile.most - room * tile.each + whole - whole);
     placed[i] = {room - start, cuts};
-    room += cuts * tile.step - tile.size;
+    room = cuts * tile.step + (room - tile.size);
   }
   return plan.run - room;
 }

@@ -58,7 +58,7 @@ __device__ Segments segmentsOf(Int chunks, float limit) {
   auto first = [&](Int x) { return rest * inverse(x) + hop * (x + 1) / 2; };
   float root; // whatever its last bits are, it is rounded down
   asm("sqrt.approx.f32 %0, %1;" : "=f"(root) : "f"(square));
-  Int x = max(1, Int((b - root) * (1 / hop) - 0.001f)); // where d(x) = most
+  Int x = max(1, Int((b - root) * (1 / hop) + 0.999f)); // where d(x) = most, or the one before
 #pragma unroll 1
   while (first(x) > most && x <= maxHops)
     ++x;
