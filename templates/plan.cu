@@ -160,7 +160,7 @@ __device__ void copyItems(const Item *items, Int count, Item *table, Int place) 
 __device__ Item sortable(const Call &call, const Plan &plan, const Count &listed, const Cuts &cuts, Int at) {
   const float scale = earlyBins * 0.8f * inverse(plan.deadline.m); // few tails are longer than the deadline
   const Int number = cuts.of(at, listed.tiles), last = min(at, listed.items - 1);
-  const CutTile &tile = *cuts.at(number);
+  const CutTile tile = *cuts.at(number); // all of it at once
   const bool isLinked = tile.part < 0;
   const Slice slice = isLinked ? Slice{} : sliceOf(call, plan, tile, last - tile.items);
   __syncwarp(); // a warm-up is on its way from memory while the linked ones are made

@@ -36,7 +36,7 @@ std::vector<KernelParam> planParameters() {
 // Macros from parameters: full=3930 is GDN_FULL.
 std::vector<std::string> optionsOf(const CompileRequest &request) {
   fs::path folder = fs::path(request.templateFile).parent_path();
-  std::vector<std::string> options = {"--include-path=" + folder.string(),
+  std::vector<std::string> options = {"--ftz=true", "--include-path=" + folder.string(),
                                       "--include-path=" + (folder.parent_path() / "runtime").string()};
   for (const auto &[name, value] : request.values) {
     std::string macro;

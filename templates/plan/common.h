@@ -34,7 +34,7 @@ constexpr float never = 1e30f;
 
 __device__ float inverse(float x) {
   float y;
-  asm("rcp.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
 // x / y below 2^22.

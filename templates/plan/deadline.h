@@ -51,13 +51,13 @@ struct Segments {
 
 __device__ Segments segmentsOf(Int chunks, float limit) {
   const float room = limit - linkedFixed, rest = chunks - room;
-  const float most = fminf(room / (1 + rootShare), room - 1); // of d(x)
+  const float most = fminf(room * (1 / (1 + rootShare)), room - 1); // of d(x)
   const float b = most - hop / 2, square = b * b - 2 * hop * rest;
   if (!(rest > 0) || !(most > 0) || !(square >= 0))
     return {};
   auto first = [&](Int x) { return rest * inverse(x) + hop * (x + 1) / 2; };
   float root; // whatever its last bits are, it is rounded down
-  asm("sqrt.approx.f32 %0, %1;" : "=f"(root) : "f"(square));
+  asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(root) : "f"(square));
   Int x = max(1, Int((b - root) * (1 / hop) + 0.999f)); // where d(x) = most, or the one before
 #pragma unroll 1
   while (first(x) > most && x <= maxHops)
@@ -109,9 +109,9 @@ __device__ bool freeWork(const Call &call, const Tiles &tiles, const Kinds &kind
     linked |= isLong && !decays;
 #pragma unroll
     for (Int r = 0; r < 2; ++r) {
-      const float cuts = isCut ? (tile.chunks - runs[r]) * inverse(runs[r] - extra) : 0;
+      const float cuts = (tile.chunks - runs[r]) * inverse(runs[r] - extra); // also where there are none: not to branch
       sums[r].possible &= !isCut || runs[r] > 1.5f * extra;
-      sums[r].work += tile.count * (whole + cuts * extra);
+      sums[r].work += tile.count * (whole + (isCut ? cuts * extra : 0));
       sums[r].longest = fmaxf(sums[r].longest, isCut ? runs[r] : whole);
     }
   }
@@ -128,7 +128,8 @@ struct Linked {
 };
 __device__ Linked linkedWork(const Call &call, const Tiles &tiles, const Kinds &kinds, float m, float limit) {
   Linked sum{0, 0, 0, 0, 0, 0, 0, true};
-  const float hops = (call.shape.valueDim / 64) * hop * inverse(call.parts); // a segment and tile
+  const float scan = (call.shape.valueDim / 64) * hop * inverse(call.parts); // a segment and tile
+  const bool hops = call.shape.hops();
 #pragma unroll 1
   for (Int i = threadIdx.x % lanes; i < kinds.count; i += lanes) {
     const Kind tile = kinds.kinds[i];
@@ -137,9 +138,9 @@ __device__ Linked linkedWork(const Call &call, const Tiles &tiles, const Kinds &
     const Segments cut = segmentsOf(tile.chunks, limit);
     auto end = [&](Int j) { return cut.end(j, tile.chunks, hop); };
     const Int x = cut.middle, root = end(0), second = end(1), step = max(second - root, end(2) - second);
-    sum.possible &= x > 0 && call.shape.hops();
+    sum.possible &= x > 0 & hops;
     sum.first += tile.count * (root + start + 2 * (stateStep * (end(x) - root) + x * start));
-    sum.second += tile.count * (tile.chunks - root + (x + 1) * start + x * hops);
+    sum.second += tile.count * (tile.chunks - root + (x + 1) * start + x * scan);
     sum.root = fmaxf(sum.root, root);
     sum.step = fmaxf(sum.step, step);
     sum.path = fmaxf(sum.path, root + step + linkedFixed);

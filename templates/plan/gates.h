@@ -145,7 +145,7 @@ __device__ Int warmOf(const Call &call, const LongTile &tile, Int bits, Int (&ro
   auto load = [&](Int first) {
 #pragma unroll
     for (Int i = 0; i < stretch; ++i)
-      next[i] = first + i * lanes + place < boundaries ? __ldcg(decays + first + i * lanes) : 0;
+      next[i] = first + i * lanes + place < boundaries ? decays[first + i * lanes] : 0;
   };
   auto isShort = [&](Int chunks) { // before some boundary
     const Int at = place - chunks, *from = &rows[halo + (at >> bits)][firstLane + (at & (lanes - 1))];
@@ -215,7 +215,7 @@ __device__ Int warmUp(const Call &call, const CutTile &tile, Int boundary) {
     Int sums[together];
 #pragma unroll
     for (Int i = 0; i < together; ++i)
-      sums[i] = done + i < boundary ? __ldcg(decays - done - i) : 0;
+      sums[i] = done + i < boundary ? decays[-done - i] : 0;
     Word below = 0; // a bit for each number of chunks
 #pragma unroll
     for (Int i = 0; i < together; ++i) {
