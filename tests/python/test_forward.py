@@ -267,6 +267,8 @@ class Fusions(unittest.TestCase):
             with self.subTest(double=double):
                 beta = logits.double().sigmoid() * (1 + double)
                 self.check((q, k, v, g, beta), self.forward(q, k, v, g, logits, beta_logits=True, double_beta=double))
+        got, wanted = (self.forward(q, k, v, g, logits, beta_logits=true) for true in (2, True))
+        self.assertTrue(torch.equal(got[0], wanted[0]))
 
     def test_gate_inputs(self):
         q, k, v, _, beta = inputs(self.case)

@@ -118,8 +118,17 @@ def forward(
         raise ValueError("final_state: expected a tensor or False with read_indices, got True")
     if cut not in CUTS:
         raise ValueError(f"cut: expected one of {', '.join(CUTS)}, got {cut}")
-    flags = (CUTS[cut] | keys_normalised * KEYS_NORMALISED | normalize_qk * NORMALISE_QK | beta_logits * BETA_LOGITS |
-             double_beta * BETA_DOUBLED | g_is_decay * G_IS_DECAY)
+    flags = CUTS[cut]
+    if keys_normalised:
+        flags |= KEYS_NORMALISED
+    if normalize_qk:
+        flags |= NORMALISE_QK
+    if beta_logits:
+        flags |= BETA_LOGITS
+    if double_beta:
+        flags |= BETA_DOUBLED
+    if g_is_decay:
+        flags |= G_IS_DECAY
     if checkpoints is not None:
         flags |= CHECKPOINTS_BEFORE if checkpoints_before else CHECKPOINTS_AFTER
     state = None if final_state is None or isinstance(final_state, bool) else final_state
