@@ -69,7 +69,7 @@ install_wheels() {
 install_torch() {
   [[ ! -d build/torch/fla-0.6.0 ]] || return 0 # the last to be installed
   python3 -m venv build/torch
-  build/torch/bin/pip install --quiet torch==2.10.0 transformers==5.17.0 einops==0.8.2
+  build/torch/bin/pip install --quiet torch==2.10.0 transformers==5.17.0 einops==0.8.2 mypy==2.4.1
   local version
   for version in 0.5.2 0.6.0; do # without dependencies, which are alike
     build/torch/bin/pip install --quiet --no-deps --target build/torch/fla-$version \

@@ -87,7 +87,7 @@ def check(q, k, v, g, beta, out, initial_state, final_state, cu_seqlens, scale, 
 def _slots(initial_state, final_state, read_indices, write_indices, sequences: int,
            device: torch.device) -> tuple[int, int]:
     """How many states initial_state and final_state must hold."""
-    dtypes = OFFSETS
+    dtypes: tuple[torch.dtype, ...] = OFFSETS
     for name, indices, pool, state in (("read_indices", read_indices, "initial_state", initial_state),
                                        ("write_indices", write_indices, "final_state", final_state)):
         if indices is None:
@@ -102,7 +102,7 @@ def _slots(initial_state, final_state, read_indices, write_indices, sequences: i
     return sequences, sequences if write_indices is None else len(final_state)
 
 
-def check_numbers(scale: float, split: int, checkpoint_every: int) -> None:
+def check_numbers(scale: float | None, split: int, checkpoint_every: int) -> None:
     for name, x, kind, what in (("scale", scale, Real, "a number"), ("split", split, Integral, "an integer"),
                                 ("checkpoint_every", checkpoint_every, Integral, "an integer")):
         if not isinstance(x, kind):

@@ -4,6 +4,7 @@ other, the operator in fewer words than _check.check."""
 from __future__ import annotations
 
 import ctypes as c
+from collections.abc import Callable
 
 import torch
 
@@ -102,7 +103,8 @@ def _launch_either(*arguments) -> None:
         _operator(*arguments)
 
 
-launch, _direct_check = _launch_ctypes, None
+launch: Callable[..., None] = _launch_ctypes
+_direct_check = None
 if _library.has_operators(torch.__version__):
     _operator, _direct, _direct_check = _load_operators()
     launch = _operator

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 
@@ -118,7 +118,7 @@ def chunk_gated_delta_rule(
         return torch.full((1, v.shape[1]), value, dtype=torch.float32, device=q.device).expand(v.shape[:2])
 
     inputs = (q, k, v, constant(0) if g is None else g, constant(1) if beta is None else beta)
-    options = dict(
+    options: dict[str, Any] = dict(
         scale=scale, initial_state=initial_state, state_v_first=True, cu_seqlens=cu_seqlens,
         final_state=output_state if output_final_state and output_state is not None else output_final_state,
         out=None if output is None else output[None], normalize_qk=use_qk_l2norm_in_kernel,

@@ -7,6 +7,8 @@ backend is asked for by name.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 __all__ = ["register"]
@@ -76,13 +78,14 @@ def _kernel() -> type:
             Returns o, None, and the checkpoints [1, num_state_checkpoints, HV, V, K] float32, sequence i's from row
             state_checkpoint_cu_starts[i] on, or None."""
             from .. import forward
-            checkpoints = {}
+            checkpoints: dict[str, Any] = {}
             if num_state_checkpoints > 0:
+                starts = state_checkpoint_cu_starts
                 checkpoints = dict(
                     checkpoints=ssm_states.new_empty((num_state_checkpoints, *ssm_states.shape[1:]),
                                                      dtype=torch.float32),
                     checkpoint_every=state_checkpoint_every_n_tokens,
-                    checkpoint_starts=state_checkpoint_cu_starts[:-1])
+                    checkpoint_starts=None if starts is None else starts[:-1])
             o, _ = forward(q, k, v, g, beta, initial_state=ssm_states,
                            final_state=ssm_states if inplace_update else False, read_indices=cache_indices,
                            state_v_first=True, cu_seqlens=query_start_loc, out=output, normalize_qk=True,
