@@ -370,7 +370,7 @@ extern "C" __global__ void __launch_bounds__(readers, 1) // one block an SM: all
   if (isOver())
     return;
   if (reads && tiles.count)
-    findWarm(call, tiles, memory.walk);
+    findWarm(call, tiles, lengths.most, memory.walk);
   if (threadIdx.x < threads)
     makePlan(call, lengths, tiles, low, memory);
 }

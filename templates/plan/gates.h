@@ -133,27 +133,27 @@ __device__ void addUp(Int (&sums)[stretch], Int lanes, Int &before) {
 }
 
 // How many chunks before any boundary of a tile leave nothing of the state, or reach the sequence's start; more than
-// longestWarm where those do not.
-__device__ Int warmOf(const Call &call, const LongTile &tile, Int bits, Int (&rows)[walkRows][32]) {
+// longestWarm where those do not. No tile has more than `most` boundaries.
+__device__ Int warmOf(const Call &call, const LongTile &tile, Int bits, Int most, Int (&rows)[walkRows][32]) {
   constexpr Int none = 1 << 28, start = 1 << 30; // far more than 32 chunks come to
   const Int lane = threadIdx.x % 32, lanes = 1 << bits, place = lane & (lanes - 1), firstLane = lane - place;
-  const Int halo = longestWarm >> bits, boundaries = tile.chunks - 1, most = __reduce_max_sync(~0u, boundaries);
-  const Int gone = goneDecay(call), each = call.shape.invariant() ? cutLength : 1;
+  const Int halo = longestWarm >> bits, boundaries = tile.chunks - 1, gone = goneDecay(call);
+  const Int others = call.shape.invariant() ? cutLength - 1 : 0; // bits of no boundary
   const Word ofTile = (2u << (lanes - 1)) - 1 << firstLane;
   const Int *decays = decayAt(call, call.span(tile.sequence).begin, place, tile.head);
-  Int next[stretch], sums[stretch], warm = 1, before = 0;
+  Int next[stretch], sums[stretch], few = 0, before = 0;
   auto load = [&](Int first) {
 #pragma unroll
     for (Int i = 0; i < stretch; ++i)
       next[i] = first + i * lanes + place < boundaries ? decays[first + i * lanes] : 0;
   };
   auto isShort = [&](Int chunks) { // before some boundary
-    const Int at = place - chunks, *from = &rows[halo + (at >> bits)][firstLane + (at & (lanes - 1))];
-    Int most = -start;
+    const Int at = place - min(chunks, longestWarm), *from = &rows[halo + (at >> bits)][firstLane + (at & (lanes - 1))];
+    Int ends[2] = {-start, -start};
 #pragma unroll
     for (Int i = 0; i < stretch; ++i)
-      most = max(most, sums[i] - from[i * 32]);
-    return (__ballot_sync(~0u, most >= gone) & ofTile) != 0;
+      ends[i % 2] = max(ends[i % 2], sums[i] - from[i * 32]);
+    return (__ballot_sync(~0u, max(ends[0], ends[1]) >= gone) & ofTile) && chunks <= longestWarm;
   };
   load(0);
 #pragma unroll 1
@@ -164,7 +164,8 @@ __device__ Int warmOf(const Call &call, const LongTile &tile, Int bits, Int (&ro
 #pragma unroll
     for (Int i = 0; i < stretch; ++i)
       sums[i] = next[i];
-    load(first + stretch * lanes);
+    if (first + stretch * lanes < most)
+      load(first + stretch * lanes);
     addUp(sums, lanes, before);
 #pragma unroll 1
     for (Int i = 0; i < halo; ++i)
@@ -173,32 +174,43 @@ __device__ Int warmOf(const Call &call, const LongTile &tile, Int bits, Int (&ro
     for (Int i = 0; i < stretch; ++i) {
       const Int boundary = first + i * lanes + place + 1;
       rows[halo + i][lane] = sums[i];
-      sums[i] -= boundary <= boundaries && boundary % each == 0 ? 0 : none;
+      sums[i] -= boundary <= boundaries && !(boundary & others) ? 0 : none;
     }
     __syncwarp();
-    if (__any_sync(~0u, isShort(min(warm, longestWarm))))
-#pragma unroll 1
-      for (Int i = longestWarm; i; i /= 2) { // 16, 8, 4, 2, 1 and 1 chunks more, as long as they are too few
-        const Int step = max(i / 2, 1), chunks = warm + step - 1;
-        warm += isShort(min(chunks, longestWarm)) && chunks <= longestWarm ? step : 0;
+    bool more = first > 0; // then by one or two at most, as a rule
+    while (more) {
+      const bool mine = isShort(few + 1);
+      few += mine;
+      more = __any_sync(~0u, mine);
+    }
+    if (first == 0)
+#pragma unroll
+      for (Int step = 6; step; step = step == 6 ? 1 : 0) { // of five numbers at once the first that is enough
+        Word shorts = 0;
+#pragma unroll
+        for (Int i = 0; i < 5; ++i)
+          shorts |= Word(isShort(few + step * (i + 1))) << i;
+        few += step * (__ffs(~shorts) - 1);
       }
     __syncwarp();
   }
   // From the start is no way out where nothing decays: then the last boundary would go back all the way, too.
-  const bool stays = boundaries <= longestWarm && boundaries % each == 0 && before >= gone;
-  return stays ? longestWarm + 1 : warm;
+  const bool stays = boundaries <= longestWarm && !(boundaries & others) && before >= gone;
+  return stays ? longestWarm + 1 : few + 1;
 }
 static_assert(longestWarm == 32 && walkRows - stretch == 4);
 
-// The longest warm-up of each of them.
-__device__ void findWarm(const Call &call, const Tiles &tiles, Walk &walk) {
+// The longest warm-up of each of them; `most` chunks has the longest.
+__device__ void findWarm(const Call &call, const Tiles &tiles, Int most, Walk &walk) {
   const Int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const Int bits = tiles.count > 2 * readerWarps ? 3 : tiles.count > readerWarps ? 4 : 5, together = 32 >> bits;
+  auto bitsFor = [](Int count, Int each) { return count > 2 * each ? 5 : count > each ? 4 : 3; };
+  const Int bits = min(8 - bitsFor(tiles.count, readerWarps), bitsFor(most, fewestLanes * stretch)),
+            together = 32 >> bits;
 #pragma unroll 1
   for (Int first = warp * together; first < tiles.count; first += readerWarps * together) {
     const Int at = first + (lane >> bits);
     const LongTile tile = at < tiles.count ? tiles.tiles[at] : LongTile{};
-    const Int warm = warmOf(call, tile, bits, walk.sums[warp]);
+    const Int warm = warmOf(call, tile, bits, most - 1, walk.sums[warp]);
     if (at < tiles.count)
       tiles.tiles[at].warm = warm;
   }
