@@ -352,14 +352,14 @@ extern "C" __global__ void __launch_bounds__(readers, 1) // one block an SM: all
     return;
   if (isListed)
     listLong(first, longest, memory.found);
+  if (threadIdx.x == readers - 1) // of the warp that has the fewest gates to read
+    at = layoutOf(shape);
   if (reads)
     readGates(call, longest, isListed, memory.found);
   if (others)
     arrive(call, isLast);
   else if (threadIdx.x == 0)
     isLast = true;
-  if (threadIdx.x == 32) // another warp, as the first waits for memory
-    at = layoutOf(shape);
   auto isOver = [&] {
     __syncthreads();
     return !isLast;

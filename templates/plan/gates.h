@@ -35,17 +35,25 @@ __device__ float valueOf(const char *data, Int type) {
                    : halfOf(*reinterpret_cast<const unsigned short *>(data), type);
 }
 
-// What a lane sums of a row: values `step` bytes apart, all on their way at a time.
-template <typename Raw, typename Value> __device__ float sumRow(const char *at, long long step, Value value) {
-  Raw raw[rowLength];
+// Rows that a warp reads at a time, as far as they are there: those that are not lie nowhere. Of computed gates one.
+constexpr Int together = 2;
+
+// What a lane sums of them: values `step` bytes apart, all on their way at a time.
+template <typename Raw, typename Value>
+__device__ void sumRows(const char *const (&at)[together], long long step, float (&sums)[together], Value value) {
+  Raw raw[together][rowLength];
 #pragma unroll
-  for (Int i = 0; i < rowLength; ++i)
-    raw[i] = *reinterpret_cast<const Raw *>(at + i * step);
-  float sum = 0;
+  for (Int r = 0; r < together; ++r)
+    if (at[r])
 #pragma unroll
-  for (Int i = 0; i < rowLength; ++i)
-    sum += value(raw[i]);
-  return sum;
+      for (Int i = 0; i < rowLength; ++i)
+        raw[r][i] = *reinterpret_cast<const Raw *>(at[r] + i * step);
+#pragma unroll
+  for (Int r = 0; r < together; ++r)
+    if (at[r])
+#pragma unroll
+      for (Int i = 0; i < rowLength; ++i)
+        sums[r] += value(raw[r][i]);
 }
 
 // The same of a gate that must be computed. What the fast functions round is far below what a threshold is about; a
@@ -63,29 +71,41 @@ __device__ float sumComputed(const Call &call, const char *at, long long step, I
   return sum;
 }
 
-__device__ void readRow(const Call &call, Span span, Int chunk, Int firstHead) {
-  const Int lane = threadIdx.x % 32, head = firstHead + lane % rowHeads, last = call.shape.heads - 1;
-  const Int mine = min(head, last), token = span.begin + chunk * chunkTokens + lane / rowHeads;
-  const Int type = call.gType, bytes = type == 0 ? 4 : 2;
+// Row `row` of a sequence and others `turns` apart, of `rows`; `groups` heads' of a chunk follow each other.
+__device__ void readRows(const Call &call, Span span, Int row, Int turns, Int rows, Int groups) {
+  const Int lane = threadIdx.x % 32, last = call.shape.heads - 1, type = call.gType, bytes = type == 0 ? 4 : 2;
   const long long ofToken = call.gToken * bytes, step = ofToken * tokenLanes;
-  const char *at = call.g + mine * call.gHead * bytes + token * ofToken;
-  float sum;
-  if (call.options)
-    sum = sumComputed(call, at, step, mine);
-  else if (type == 0)
-    sum = sumRow<float>(at, step, [](float g) { return g; });
-  else
-    sum = sumRow<unsigned short>(at, step, [&](unsigned short g) { return halfOf(g, type); });
+  Int chunks[together], heads[together];
+  const char *at[together];
 #pragma unroll
-  for (Int d = rowHeads; d < 32; d *= 2)
-    sum += __shfl_xor_sync(~0u, sum, d);
-  if (lane < rowHeads && head <= last)
-    *decayAt(call, span.begin, chunk, head) = fixedDecay(sum);
+  for (Int r = 0; r < together; ++r, row += turns) {
+    chunks[r] = groups == 1 ? row : row / groups;
+    heads[r] = (row - chunks[r] * groups) * rowHeads + lane % rowHeads;
+    const Int token = span.begin + chunks[r] * chunkTokens + lane / rowHeads;
+    at[r] = row < rows && !(r && call.options) ? call.g + min(heads[r], last) * call.gHead * bytes + token * ofToken
+                                               : nullptr;
+  }
+  float sums[together] = {};
+  if (call.options)
+    sums[0] = sumComputed(call, at[0], step, min(heads[0], last));
+  else if (type == 0)
+    sumRows<float>(at, step, sums, [](float g) { return g; });
+  else
+    sumRows<unsigned short>(at, step, sums, [&](unsigned short g) { return halfOf(g, type); });
+#pragma unroll
+  for (Int r = 0; r < together; ++r) {
+#pragma unroll
+    for (Int d = rowHeads; d < 32; d *= 2)
+      sums[r] += __shfl_xor_sync(~0u, sums[r], d);
+    if (lane < rowHeads && heads[r] <= last && at[r])
+      *decayAt(call, span.begin, chunks[r], heads[r]) = fixedDecay(sums[r]);
+  }
 }
 
 // All warps of all blocks take rows by turns.
 __device__ void readGates(const Call &call, Int longest, bool isListed, LongSequences &found) {
   const Int groups = (call.shape.heads + rowHeads - 1) / rowHeads, turns = gridDim.x * readerWarps;
+  const Int step = call.options ? turns : together * turns;
   Int next = blockIdx.x + gridDim.x * (threadIdx.x / 32);
 #pragma unroll 1
   for (Int base = 0; base < call.shape.sequences; base += readers) {
@@ -97,11 +117,9 @@ __device__ void readGates(const Call &call, Int longest, bool isListed, LongSequ
       const Span span = found.spans[found.numbers[i]];
       const Int rows = (span.chunks() - 1) * groups;
 #pragma unroll 1
-      for (; next < rows; next += turns) {
-        const Int chunk = groups == 1 ? next : next / groups;
-        readRow(call, span, chunk, (next - chunk * groups) * rowHeads);
-      }
-      next -= rows;
+      for (; next < rows; next += step)
+        readRows(call, span, next, turns, rows, groups);
+      next -= rows + (next >= rows + turns ? turns : 0); // it may be the second row's turn
     }
   }
 }
