@@ -187,7 +187,6 @@ gdn_status makePlan(const Kernel &kernel, LaunchPlan &plan) {
     PlanParam resolved;
     resolved.kind = param.kind;
     resolved.axis = param.axis;
-    resolved.bytes = static_cast<uint8_t>(param.size());
     resolved.boxColumns = param.boxColumns;
     resolved.boxRows = param.boxRows;
     if (!resolve(kernel, param, resolved))
@@ -218,7 +217,7 @@ gdn_status fillParams(const LaunchPlan &plan, const Problem &problem, const Driv
   for (const PlanParam &param : plan.params) {
     char *slot = out.bytes + param.offset;
     *pointer++ = slot;
-    uint64_t value = 0; // of which a parameter of four bytes takes the low half
+    uint64_t value = 0; // of which a parameter of four bytes is the low half; the next one overwrites the other
     switch (param.kind) {
     case Kind::Map: {
       auto *map = reinterpret_cast<CUtensorMap *>(slot);
@@ -249,7 +248,7 @@ gdn_status fillParams(const LaunchPlan &plan, const Problem &problem, const Driv
       value = batchValue(static_cast<BatchField>(param.source), problem);
       break;
     }
-    std::memcpy(slot, &value, param.bytes);
+    std::memcpy(slot, &value, sizeof value);
   }
   return GDN_OK;
 }

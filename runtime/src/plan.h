@@ -35,7 +35,6 @@ struct PlanParam {
   KernelParam::Kind kind;
   uint8_t source = 0; // ViewId, BatchField or ScalarField
   uint8_t axis = 0;
-  uint8_t bytes = 0;
   // Of a Pointer: what its view must be, since the kernel does not ask for it.
   bool onlyF32 = false;
   uint8_t unitAxes = 0; // bit by axis: stride 1
@@ -53,7 +52,7 @@ gdn_status makePlan(const Kernel &kernel, LaunchPlan &plan);
 
 // The parameters of one launch.
 struct ParamBuffer {
-  alignas(64) char bytes[maxParamBytes];
+  alignas(64) char bytes[maxParamBytes + sizeof(uint32_t)]; // the last, of four bytes, is written as eight
   void *pointers[maxParams];
 };
 
