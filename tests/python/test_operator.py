@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 import unittest
 from types import SimpleNamespace
@@ -63,6 +64,13 @@ class Operator(unittest.TestCase):
         for missing in "torch.Tensor.__dlpack_c_exchange_api__", "torch._C._is_tracing":
             script = f"import torch; del {missing}; from gdnc import _launch; assert _launch.launch is _launch._operator"
             subprocess.run([sys.executable, "-c", script], check=True)
+
+    def test_another_libgdn_in_the_path(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(f"{folder}/libgdn.so.0", "w"):
+                path = folder + ":" + os.environ.get("LD_LIBRARY_PATH", "")
+            subprocess.run([sys.executable, "-c", "from gdnc import _launch; assert _launch._direct"], check=True,
+                           env=dict(os.environ, LD_LIBRARY_PATH=path))
 
     def test_lazily_negated(self):
         case = make(heads=(1, 1))

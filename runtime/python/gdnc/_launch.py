@@ -87,8 +87,9 @@ def _load_operators():
     """The operator torch.ops.gdnc.forward, with a fake kernel, and two functions of the same arguments, one that launches
     without torch's dispatcher, in half the time, and one that checks. They answer whether that went well: not with what
     only the operator takes, nor what is wrong. None for both with a torch whose tensors they do not know."""
+    bundle = _library.bundle()  # with the package's libgdn, which serves the operators as well if it is there first
     library = c.PyDLL(str(_library.OPERATORS))
-    library.gdn_torch_use(_library.bundle(), _library.emulated())
+    library.gdn_torch_use(bundle, _library.emulated())
     torch.library.register_fake("gdnc::forward", check)
     library.gdn_torch_direct.argtypes, library.gdn_torch_direct.restype = [c.py_object] * 3, c.py_object
     table = getattr(torch.Tensor, "__dlpack_c_exchange_api__", None)
