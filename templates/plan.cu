@@ -118,10 +118,9 @@ __device__ Count listTiles(const Call &call, const Tiles &tiles, const Plan &pla
   for (Int base = 0; base < end; base += threads) {
     const Int i = base + threadIdx.x;
     Candidate tile = candidate(call, tiles, plan, i);
-    if (base == 0) {
-      __syncthreads();
+    __syncthreads();
+    if (base == 0)
       line = lineEnd;
-    }
     cutOnLine(plan, tile, memory.placed, i, line);
     const bool isCut = tile.way >= Candidate::Line, stays = tile.way == Candidate::Whole;
     Count need{}, total;
@@ -155,17 +154,17 @@ __device__ void copyItems(const Item *items, Int count, Item *table, Int place) 
   }
 }
 
-// Number `at` of the items of cut tiles, with the bin that it is sorted into: those with more behind them come first,
-// and early ones before late ones.
-__device__ Item sortable(const Call &call, const Plan &plan, const Count &listed, const Cuts &cuts, Int at) {
+// Number `at` of the items of cut tiles, if it is `mine`, with the bin that it is sorted into: those with more behind
+// them come first, and early ones before late ones.
+__device__ Item sortable(const Call &call, const Plan &plan, const Count &listed, const Cuts &cuts, Int at, bool mine) {
   const float scale = earlyBins * 0.8f * inverse(plan.deadline.m); // few tails are longer than the deadline
-  const Int number = cuts.of(at, listed.tiles), last = min(at, listed.items - 1);
+  const Int number = cuts.of(at, listed.tiles);
+  if (!mine)
+    return {};
   const CutTile tile = *cuts.at(number); // all of it at once
   const bool isLinked = tile.part < 0;
-  const Slice slice = isLinked ? Slice{} : sliceOf(call, plan, tile, last - tile.items);
-  __syncwarp(); // a warm-up is on its way from memory while the linked ones are made
-  Piece piece = isLinked ? linkedPiece(call, plan, tile, listed.middle, last - tile.items)
-                         : linePiece(call, tile, listed.middle, last - tile.items, slice);
+  Piece piece = isLinked ? linkedPiece(call, plan, tile, listed.middle, at - tile.items)
+                         : linePiece(call, plan, tile, listed.middle, at - tile.items);
   if (call.shape.flags & InPlace && !isLinked && tile.cuts)
     guard(call, plan, tile, listed.middle + listed.slots + number, piece);
   piece.item.tail = Int(piece.tail * 16);
@@ -216,7 +215,7 @@ __device__ Int placesOf(Int (&counts)[warps][bins]) {
 // the table. Returns how many early ones there are.
 __device__ Int orderItems(const Call &call, const Plan &plan, const Count &listed, const Cuts &cuts, Memory &memory) {
   Item *table = call.place<Item>(call.at.table);
-  const Int lane = threadIdx.x % 32, warp = threadIdx.x / 32, share = (listed.items + threads - 1) / threads * 32;
+  const Int lane = threadIdx.x % 32, warp = threadIdx.x / 32, share = (listed.items + warps - 1) / warps;
   const Int begin = warp * share, end = min(listed.items, begin + share);
   Int(&counts)[bins] = memory.counts[warp];
   Item *kept = memory.items[warp];
@@ -227,7 +226,7 @@ __device__ Int orderItems(const Call &call, const Plan &plan, const Count &liste
 #pragma unroll 1
   for (Int base = begin; base < end; base += 32) {
     const bool mine = base + lane < end;
-    Item item = sortable(call, plan, listed, cuts, base + lane);
+    Item item = sortable(call, plan, listed, cuts, base + lane, mine);
     item.bin += bins * rankOf(counts, item.bin, mine);
     if (mine && base < begin + keptOfWarp)
       kept[base - begin + lane] = item;
@@ -250,7 +249,7 @@ __device__ Int orderItems(const Call &call, const Plan &plan, const Count &liste
 #pragma unroll 1
   for (Int base = begin + keptOfWarp; base < end; base += 32) {
     const bool mine = base + lane < end;
-    const Item item = sortable(call, plan, listed, cuts, base + lane);
+    const Item item = sortable(call, plan, listed, cuts, base + lane, mine);
     const Int rank = rankOf(counts, item.bin, mine);
     if (mine)
       table[place(item.bin, rank)] = item;
@@ -284,8 +283,9 @@ __device__ Int slicesOf(const Call &call, const Deadline &deadline) {
 }
 
 __device__ bool fits(const Call &call, const Count &listed) {
-  return listed.tiles <= call.at.cutTiles && listed.items <= call.at.cutItems && listed.middle <= call.at.matrices &&
-         listed.middle + listed.slots <= call.at.slots;
+  const Layout at = call.at; // all of it at once
+  return listed.tiles <= at.cutTiles & listed.items <= at.cutItems & listed.middle <= at.matrices &
+         listed.middle + listed.slots <= at.slots;
 }
 
 __device__ void makePlan(const Call &call, const Most &lengths, const Tiles &tiles, float low, Memory &memory) {
@@ -306,7 +306,7 @@ __device__ void makePlan(const Call &call, const Most &lengths, const Tiles &til
   const Int rows = (slots + guards) * flagWords / 4;
   static_assert(flagWords % 4 == 0);
 #pragma unroll 1
-  for (Int i = threadIdx.x; i < rows; i += threads)
+  for (Int i = threads - 1 - threadIdx.x; i < rows; i += threads) // the first warps have items to make
     call.place<uint4>(call.at.flags)[i] = {};
   const Int early = orderItems(call, plan, listed, cuts, memory), first = Int(call.at.cutItems) - early;
   writeHeader(call, Header{Planned, Word(early + listed.whole), Word(listed.items - early), Word(slots),

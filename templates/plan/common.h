@@ -120,7 +120,8 @@ template <> __device__ Count from(Count x, Int lane) {
 }
 
 // The sum of the threads before this one; in `total` that of all. In a fixed order, as floats are to have it. Warps
-// where all values are nothing, and most are where tiles are few, leave the others the issue slots.
+// where all values are nothing, and most are where tiles are few, leave the others the issue slots. A barrier comes
+// before the next sum.
 template <typename T> __device__ T prefix(T value, bool some, T &total) {
   __shared__ T sums[warps];
   const Int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -150,7 +151,6 @@ template <typename T> __device__ T prefix(T value, bool some, T &total) {
       before = total;
     total = total + sums[w];
   }
-  __syncthreads();
   return before + left;
 }
 

@@ -62,7 +62,8 @@ __device__ float tailOf(const Slice &slice) {
   return rintf(slice.end) - slice.first + (more + 1) * start + more * flag + slice.warm * stateStep;
 }
 
-__device__ Piece linePiece(const Call &call, const CutTile &tile, Int middle, Int j, const Slice &slice) {
+__device__ Piece linePiece(const Call &call, const Plan &plan, const CutTile &tile, Int middle, Int j) {
+  const Slice slice = sliceOf(call, plan, tile, j);
   Item item = itemOf({tile.begin, tile.end}, tile.sequence, tile.head, tile.part * call.shape.columns,
                      slice.first - slice.warm, slice.last);
   const Int slot = middle + tile.slots + j - slice.run; // a run's last item hands nothing over
