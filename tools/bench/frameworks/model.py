@@ -158,7 +158,6 @@ def main():
     try:
         with without_tuning():
             import gdnc.plugins.fla  # switches the backend on
-            import fla
             model = make_model(options)
     except (ImportError, RuntimeError) as error:
         print(f"model.py: {error}", file=sys.stderr)
