@@ -48,7 +48,7 @@ __device__ Tiles listLong(const Call &call, const Most &lengths, Int longest, bo
 #pragma unroll 1
   for (Int base = 0; base < call.shape.sequences; base += readers) {
     if (!isListed)
-      listLong(call.loadOrNone(base + threadIdx.x), longest, memory.found);
+      listLong(call.loadOrNone(base + threadIdx.x), longest, false, memory.found);
     const Most found = memory.found.all;
     rest.sum -= found.sum;
     rest.most = max(rest.most, found.most);
@@ -331,7 +331,7 @@ extern "C" __global__ void __launch_bounds__(readers, 1) // one block an SM: all
   const Span *spans = isListed ? memory.found.spans : nullptr;
   const Call call{offsets,  wide != 0,  length,      g,         gToken, gHead, aLog,  dtBias, gType,
                   aLogType, dtBiasType, options & 3, workspace, shape,  parts, count, at,     spans};
-  const Span first = call.loadOrNone(threadIdx.x);
+  const Span first = call.loadOrNone(eachHasAll(shape) ? threadIdx.x % 32 : threadIdx.x);
   const Most lengths = measure(call, first);
   const float low = float(lengths.sum) * parts * heads * inverse(blocks); // steps a block, were they shared evenly
   const Int longest = shape.invariant() ? cutLength : Int(fminf(low, 1 << 30));
@@ -351,7 +351,7 @@ extern "C" __global__ void __launch_bounds__(readers, 1) // one block an SM: all
   if (!reads && blockIdx.x != 0)
     return;
   if (isListed)
-    listLong(first, longest, memory.found);
+    listLong(first, longest, eachHasAll(shape), memory.found);
   if (threadIdx.x == readers - 1) // of the warp that has the fewest gates to read
     at = layoutOf(shape);
   if (reads)

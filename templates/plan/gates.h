@@ -110,7 +110,7 @@ __device__ void readGates(const Call &call, Int longest, bool isListed, LongSequ
 #pragma unroll 1
   for (Int base = 0; base < call.shape.sequences; base += readers) {
     if (!isListed)
-      listLong(call.loadOrNone(base + threadIdx.x), longest, found);
+      listLong(call.loadOrNone(base + threadIdx.x), longest, false, found);
     const Int count = found.all.count;
 #pragma unroll 1
     for (Int i = 0; i < count; ++i) {

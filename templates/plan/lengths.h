@@ -18,6 +18,9 @@ __device__ Most sumOfWarps(const Most *ofWarps) {
   return {__reduce_add_sync(~0u, mine.sum), __reduce_max_sync(~0u, mine.most), __reduce_add_sync(~0u, mine.count)};
 }
 
+// Few sequences: each warp has the spans of all, and waits for no other.
+__device__ bool eachHasAll(const Shape &shape) { return shape.sequences <= 32; }
+
 // What all threads of the block find; each has the span of its first sequence.
 __device__ Most measure(const Call &call, Span first) {
   __shared__ Most ofWarps[readerWarps];
@@ -30,8 +33,11 @@ __device__ Most measure(const Call &call, Span first) {
   }
   sum = __reduce_add_sync(~0u, sum);
   most = __reduce_max_sync(~0u, most);
+  const Most ofWarp{min(sum, hugeSum), most, 0};
+  if (eachHasAll(call.shape))
+    return ofWarp;
   if (threadIdx.x % 32 == 0)
-    ofWarps[threadIdx.x / 32] = {min(sum, hugeSum), most, 0};
+    ofWarps[threadIdx.x / 32] = ofWarp;
   __syncthreads();
   return sumOfWarps(ofWarps);
 }
@@ -44,25 +50,30 @@ struct LongSequences {
   Int unused;           // written with it, as it is read with it
 };
 
-// Lists them, in their order; each thread has a span.
-__device__ void listLong(Span span, Int longest, LongSequences &found) {
+// Lists them, in their order; each thread has a span, and each warp those of all or of others.
+__device__ void listLong(Span span, Int longest, bool all, LongSequences &found) {
   __shared__ Most ofWarps[readerWarps];
   const Int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const Int chunks = span.chunks();
   const bool isLong = chunks > longest;
   const Word longs = __ballot_sync(~0u, isLong);
   const Int sum = __reduce_add_sync(~0u, isLong ? chunks : 0), most = __reduce_max_sync(~0u, isLong ? 0 : chunks);
-  if (lane == 0)
-    ofWarps[warp] = {min(sum, hugeSum), most, __popc(longs)};
-  __syncthreads();
-  found.spans[threadIdx.x] = span;
-  const Int before = __reduce_add_sync(~0u, lane < warp ? ofWarps[lane].count : 0);
-  const Int at = before + __popc(longs & ((1u << lane) - 1));
-  if (isLong)
-    found.numbers[at] = threadIdx.x;
-  const Most all = sumOfWarps(ofWarps);
-  if (threadIdx.x == 0)
-    found.all = all, found.unused = 0;
+  Most sums{min(sum, hugeSum), most, __popc(longs)};
+  Int before = 0;
+  if (!all) {
+    if (lane == 0)
+      ofWarps[warp] = sums;
+    __syncthreads();
+    before = __reduce_add_sync(~0u, lane < warp ? ofWarps[lane].count : 0);
+    sums = sumOfWarps(ofWarps);
+  }
+  if (!all || warp == 0) {
+    found.spans[threadIdx.x] = span;
+    if (isLong)
+      found.numbers[before + __popc(longs & ((1u << lane) - 1))] = threadIdx.x;
+    if (threadIdx.x == 0)
+      found.all = sums, found.unused = 0;
+  }
   __syncthreads();
 }
 
