@@ -295,6 +295,61 @@ tile.template @forward {
     tile.yield
   }
 
+  // N and M of an item's hops in pieces as large as K and Q of a chunk: as many turns for each copy of @aux.
+  tile.proc @pieces(%hops: i32) {
+    %each = tile.value parts + 1 : i32
+    %copies = tile.value aux : i32
+    %pieces = arith.muli %hops, %each : i32
+    %rounds = arith.ceildivsi %pieces, %copies : i32
+    %turns = arith.muli %rounds, %copies : i32
+    tile.yield %pieces, %turns : i32, i32
+  }
+
+  // Piece i, or the last one, as soon as it has been stored. It is not for the role that brings it.
+  tile.proc @fetch(%i: i32, %pieces: i32, %segment: i32, %v0: i32, %slots: !slot, %m_hi: !mat, %m_lo: !mat, %flags: !flag, %kq: !kq) {
+    %zero = tile.value 0 : i32
+    %one = tile.value 1 : i32
+    %three = tile.value 3 : i32
+    %each = tile.value parts + 1 : i32
+    %rows = tile.value rows : i32
+    %rows_m = tile.value K : i32
+    %rows_p = tile.value chunk : i32
+    %half = tile.value K / 2 : i32
+    tile.one_warp {
+      %end = arith.subi %pieces, %one : i32
+      %piece = arith.minsi %i, %end : i32
+      %hop = arith.divsi %piece, %each : i32
+      %part = arith.remsi %piece, %each : i32                       // N, then as many pieces of M
+      %is_m = arith.cmpi sgt, %part, %zero : i32
+      %slot = arith.addi %segment, %hop : i32
+      %flag_n = arith.divsi %v0, %rows : i32
+      %flag_m = arith.addi %part, %three : i32
+      %flag = arith.select %is_m, %flag_m, %flag_n : i32
+      %base = arith.muli %slot, %rows_m : i32
+      %part_m = arith.subi %part, %one : i32
+      %below = arith.muli %part_m, %rows_p : i32
+      %row = arith.addi %base, %below : i32
+      %there = tile.rows %row
+      tile.await %flags[%slot, %flag] reaches %one : !flag
+      tile.put unread %kq as (%x, %y) : !kq {
+        scf.if %is_m {
+          tile.copy_in %m_hi[] at %there to %x : !mat to !kb
+          tile.copy_in %m_lo[] at %there to %y : !mat to !kb
+        } else {
+          tile.copy_in %slots[%slot, %v0, %zero] to %x : !slot to !kb
+          tile.copy_in %slots[%slot, %v0, %half] to %y : !slot to !kb
+        }
+      }
+    }
+    tile.yield
+  }
+
+  tile.proc @let_pass(%kq: !kq) {
+    %x, %y = tile.get %kq : !kq
+    tile.release %kq : !kq
+    tile.yield
+  }
+
   // N + S M for 64 columns of S, a their leading terms and b what those leave out; M's rows of these columns.
   tile.proc @hop_onto(%N: !state, %a: !acch, %b: !acch, %hi: !kb, %lo: !kb) {
     %x_ = tile.mma %a, %lo into %N : !acch, !kb into !state
@@ -359,9 +414,6 @@ tile.template @forward {
     %matrix = tile.value 1048576 : i32         // where places of matrices begin
     %outside = tile.value 1073741824 : i32     // a diagonal that no matrix has
     %rows_m = tile.value K : i32
-    %rows_p = tile.value chunk : i32
-    %parts = tile.value parts : i32
-    %copies = tile.value aux : i32
     tile.clear %o_out past %items : !vv, !work
 
     // -- Everything that does not depend on the state, as far ahead as the rings are deep. A copy loads its own chunks.
@@ -371,32 +423,12 @@ tile.template @forward {
                     %before, %every, %skips, %cp_first, %cp_count) in %items : !work {
         %mine = arith.cmpi eq, %from, %caller : i32
         scf.if %mine { tile.one_warp { tile.prefetch %s_in[%source, %vh] : !sv } }
-        tile.if moves {                                             // matrices of hops travel as K and Q do
-          %pieces = arith.muli %hops, %parts : i32
-          %rounds = arith.ceildivsi %pieces, %copies : i32
-          %turns = arith.muli %rounds, %copies : i32                // as many for each copy
+        tile.if moves {                                             // what hops need travels as K and Q do
+          %pieces, %turns = tile.call @pieces(%hops) : (i32) -> (i32, i32)
           %first_p, %step_p = tile.share %turns
           scf.for %i = %first_p to %turns step %step_p : i32 {
-            tile.one_warp {
-              %end = arith.subi %pieces, %c1 : i32
-              %piece = arith.minsi %i, %end : i32
-              %hop = arith.divsi %piece, %parts : i32
-              %part = arith.remsi %piece, %parts : i32
-              %m = arith.addi %segment, %hop : i32
-              %base = arith.muli %m, %rows_m : i32
-              %below = arith.muli %part, %rows_p : i32
-              %row = arith.addi %base, %below : i32
-              %rows = tile.rows %row
-              %flag = arith.addi %part, %c4 : i32
-              %row_n = arith.divsi %v0, %rows_p : i32
-              tile.await %flags[%m, %flag] and [%m, %row_n] reaches %c1 : !flag   // N, too: what is put here follows it
-              tile.put %kq as (%hi, %lo) : !kq {
-                tile.copy_in %m_hi[] at %rows to %hi : !mat to !kb
-                tile.copy_in %m_lo[] at %rows to %lo : !mat to !kb
-              }
-            }
-            %hi_, %lo_ = tile.get %kq : !kq
-            tile.release %kq : !kq
+            tile.call @fetch(%i, %pieces, %segment, %v0, %slots, %m_hi, %m_lo, %flags, %kq)
+              : (i32, i32, i32, i32, !slot, !mat, !mat, !flag, !kq) -> ()
           }
         }
         %n = tile.chunks %span
@@ -565,52 +597,52 @@ tile.template @forward {
         // Hops: S M in the form of rows, with both operands in two terms, onto N. The result takes N's place.
         %S1 = tile.if moves -> (!state) {
           %works = arith.cmpi eq, %inside, %v1 : i32
-          %raises = tile.if states ge 2 -> (i1) {                   // by who has nothing else to do
-            tile.yield %other : i1
+          %alone = tile.if states ge 2 -> (i1) {                    // else the copy that has nothing else to do raises flags
+            %no = arith.constant false
+            tile.yield %no : i1
           } else { tile.yield %works : i1 }
-          %x = scf.for %i = %c0 to %hops step %c1 iter_args(%S = %S0) -> (!state) : i32 {
-            %to_n = arith.addi %segment, %i : i32
-            %Sh = tile.convert %S : !state to !stateh
-            %Sw = tile.convert %Sh : !stateh to !state
-            %rest = tile.sub %S, %Sw : !state, !state
-            %Sl = tile.convert %rest : !state to !stateh
-            %hi0, %lo0 = tile.get %kq : !kq
-            %N0 = scf.if %works -> (!state) {
-              %N = tile.load %slots[%to_n, %vg, %c0] : !slot to !state
-              scf.yield %N : !state
-            } else {
-              %N = tile.fill 0.0 : !state
-              scf.yield %N : !state
-            }
-            %a0 = tile.columns %Sh from 0 : !stateh to !acch
-            %b0 = tile.columns %Sl from 0 : !stateh to !acch
-            %N1 = scf.if %works -> (!state) {
-              %y = tile.call @hop_onto(%N0, %a0, %b0, %hi0, %lo0) : (!state, !acch, !acch, !kb, !kb) -> !state
-              scf.yield %y : !state
-            } else { scf.yield %N0 : !state }
-            tile.release %kq : !kq
-            %N2 = tile.if parts ge 2 -> (!state) {
-              %a1 = tile.columns %Sh from 64 : !stateh to !acch
-              %b1 = tile.columns %Sl from 64 : !stateh to !acch
-              %hi1, %lo1 = tile.get %kq : !kq
-              %y = scf.if %works -> (!state) {
-                %z = tile.call @hop_onto(%N1, %a1, %b1, %hi1, %lo1) : (!state, !acch, !acch, !kb, !kb) -> !state
-                scf.yield %z : !state
-              } else { scf.yield %N1 : !state }
+          %x = scf.if %works -> (!state) {
+            %y = scf.for %i = %c0 to %hops step %c1 iter_args(%S = %S0) -> (!state) : i32 {
+              %to_n = arith.addi %segment, %i : i32
+              %Sh = tile.convert %S : !state to !stateh
+              %Sw = tile.convert %Sh : !stateh to !state
+              %rest = tile.sub %S, %Sw : !state, !state
+              %Sl = tile.convert %rest : !state to !stateh
+              %n0, %n1 = tile.get %kq : !kq
+              %N0 = tile.unpack %n0, %n1 : !kb, !kb to !state
               tile.release %kq : !kq
-              tile.yield %y : !state
-            } else { tile.yield %N1 : !state }
-            scf.if %works { tile.store %N2 to %slots[%to_n, %vg, %c0] : !state to !slot }
-            tile.signal %flags[%to_n, %place] by %raises : !flag
-            scf.yield %N2 : !state
+              %hi0, %lo0 = tile.get %kq : !kq
+              %a0 = tile.columns %Sh from 0 : !stateh to !acch
+              %b0 = tile.columns %Sl from 0 : !stateh to !acch
+              %N1 = tile.call @hop_onto(%N0, %a0, %b0, %hi0, %lo0) : (!state, !acch, !acch, !kb, !kb) -> !state
+              tile.release %kq : !kq
+              %N2 = tile.if parts ge 2 -> (!state) {
+                %a1 = tile.columns %Sh from 64 : !stateh to !acch
+                %b1 = tile.columns %Sl from 64 : !stateh to !acch
+                %hi1, %lo1 = tile.get %kq : !kq
+                %z = tile.call @hop_onto(%N1, %a1, %b1, %hi1, %lo1) : (!state, !acch, !acch, !kb, !kb) -> !state
+                tile.release %kq : !kq
+                tile.yield %z : !state
+              } else { tile.yield %N1 : !state }
+              tile.store %N2 to %slots[%to_n, %vg, %c0] : !state to !slot
+              tile.signal %flags[%to_n, %place] by %alone : !flag
+              scf.yield %N2 : !state
+            }
+            scf.yield %y : !state
+          } else {
+            tile.if states ge 2 {
+              scf.for %i = %c0 to %hops step %c1 : i32 {
+                tile.call @let_pass(%kq) : (!kq) -> ()              // N
+                tile.call @let_pass(%kq) : (!kq) -> ()
+                tile.if parts ge 2 { tile.call @let_pass(%kq) : (!kq) -> () }
+                %to_n = arith.addi %segment, %i : i32
+                tile.signal %flags[%to_n, %place] by %other : !flag
+              }
+            }
+            scf.yield %S0 : !state
           }
-          %pieces = arith.muli %hops, %parts : i32
-          %rounds = arith.ceildivsi %pieces, %copies : i32
-          %turns = arith.muli %rounds, %copies : i32
-          scf.for %i = %pieces to %turns step %c1 : i32 {
-            %hi_, %lo_ = tile.get %kq : !kq
-            tile.release %kq : !kq
-          }
+          %pieces, %turns = tile.call @pieces(%hops) : (i32) -> (i32, i32)
+          scf.for %i = %pieces to %turns step %c1 : i32 { tile.call @let_pass(%kq) : (!kq) -> () }
           tile.yield %x : !state
         } else { tile.yield %S0 : !state }
 

@@ -62,6 +62,7 @@ public:
 
   // bulk copies
   Values lower(BulkLoadOp op);
+  Values lower(BulkCopyOp op);
   Values lower(BulkPrefetchOp op);
   Values lower(BulkStoreOp op);
   Values lower(BulkCommitOp) { return issue("cp.async.bulk.commit_group;"); }
@@ -242,6 +243,14 @@ Values Lowering::lower(BulkLoadOp op) {
   return a.emit("cp.async.bulk.tensor." + Twine(op.getCoords().size()) +
                     "d.shared::cluster.global.mbarrier::complete_tx::bytes [" + to + "], [" + map + ", {" + coords +
                     "}], [" + barrier + "];",
+                Effect::Memory);
+}
+
+Values Lowering::lower(BulkCopyOp op) {
+  Asm a = assembly();
+  std::string to = a.in(op.getTo()), from = a.in(op.getAddress()), barrier = a.in(op.getBarrier());
+  return a.emit("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [" + to + "], [" + from + "], " +
+                    Twine(op.getBytes()) + ", [" + barrier + "];",
                 Effect::Memory);
 }
 
@@ -460,10 +469,10 @@ void lowerBody(KernelOp kernel) {
         .Case<SharedBaseOp, ThreadOp, BlockOp, BlocksOp, WarpOp, LaneOp, OpaqueOp, ClockOp, TimerOp, UndefOp,
               MaxRegistersOp, MbarrierInitOp, FenceMbarrierInitOp, MbarrierArriveOp, MbarrierExpectOp, MbarrierWaitOp,
               BarSyncOp, BarArriveOp, WarpSyncOp, FenceAsyncOp, FlagLoadOp, FlagWaitOp, FlagRaiseOp, AtomicAddOp,
-              AtomicCasOp, GridWaitOp, FenceAsyncGlobalOp, BulkLoadOp, BulkPrefetchOp, BulkStoreOp, BulkCommitOp,
-              BulkWaitOp, WgmmaFenceOp, WgmmaOp, WgmmaCommitOp, WgmmaWaitOp, MmaOp, LdmatrixOp, StmatrixOp, MovmatrixOp,
-              ShuffleOp, AnyOp, ElectOp, LoadSharedOp, StoreSharedOp, LoadGlobalOp, StoreGlobalOp, PackOp, UnpackOp,
-              Ex2Op, RsqrtOp>(replace);
+              AtomicCasOp, GridWaitOp, FenceAsyncGlobalOp, BulkLoadOp, BulkCopyOp, BulkPrefetchOp, BulkStoreOp,
+              BulkCommitOp, BulkWaitOp, WgmmaFenceOp, WgmmaOp, WgmmaCommitOp, WgmmaWaitOp, MmaOp, LdmatrixOp,
+              StmatrixOp, MovmatrixOp, ShuffleOp, AnyOp, ElectOp, LoadSharedOp, StoreSharedOp, LoadGlobalOp,
+              StoreGlobalOp, PackOp, UnpackOp, Ex2Op, RsqrtOp>(replace);
   });
 }
 

@@ -165,8 +165,9 @@ void Lowering::declareArguments(SmallVector<NamedAttribute> &attrs) {
         Value buf = isa<CopyInOp>(user)    ? cast<CopyInOp>(user).getBuf()
                     : isa<CopyOutOp>(user) ? cast<CopyOutOp>(user).getBuf()
                                            : Value();
-        (buf ? bulk : direct) = true;
-        if (buf)
+        bool tensor = buf && !type.getPacked();
+        (tensor ? bulk : direct) = true;
+        if (tensor)
           rows = cast<BufType>(buf.getType()).dim(0);
       }
       if (bulk)
@@ -373,6 +374,7 @@ LogicalResult Lowering::lowerOp(Operation &op) {
       .Case([&](SyncOp) { return roleSync(), success(); })
       .Case([&](FenceOp) { return ::sm::FenceAsyncOp::create(b, loc), success(); })
       .Case([&](ReadOp o) { return lowerRead(o), success(); })
+      .Case([&](UnpackOp o) { return lowerUnpack(o), success(); })
       .Case([&](WriteOp o) { return lowerWrite(o), success(); })
       .Case([&](WriteBlocksOp o) { return lowerWriteBlocks(o), success(); })
       .Case([&](AnyOp o) { return lowerAny(o), success(); })

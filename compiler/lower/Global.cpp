@@ -19,9 +19,17 @@ std::pair<Value, Value> Lowering::headAndColumn(Value view, ValueRange index) {
 
 void Lowering::lowerCopyIn(CopyInOp op) {
   auto type = cast<BufType>(op.getBuf().getType());
-  auto [head, column] = headAndColumn(op.getView(), op.getIndex());
   const BufferRef &slot = buffers.at(op.getBuf());
   Value barrier = slotBarrier(slot.ring, slot.track, "full");
+  if (cast<ViewType>(op.getView().getType()).getPacked()) { // a fragment's columns stand behind each other
+    SmallVector<Value> index = flat(op.getIndex());
+    Value column = index.back();
+    index.back() = i32(0);
+    Value at = add(elementAddress(op.getView(), index, {}, 4), wide(mul(column, 4 * type.dim(0))));
+    ::sm::BulkCopyOp::create(b, loc, at, copiedBytes(op), addressOf(op.getBuf()), barrier);
+    return;
+  }
+  auto [head, column] = headAndColumn(op.getView(), op.getIndex());
   for (int64_t box = 0; box < boxes(type); ++box)
     ::sm::BulkLoadOp::create(b, loc, views.at(op.getView()).map,
                              coordinates(add(column, box * boxColumns), head, op.getChunk()),
@@ -158,12 +166,9 @@ void Lowering::forEachAddress(Value view, ValueRange index, FragType type, int64
   }
 }
 
-// The same of a packed one: four registers at a time, side by side for the threads of a copy.
-void Lowering::forEachQuad(Value view, ValueRange index, FragType type, function_ref<void(int64_t r, Value at)> visit) {
-  Value thread = add(shl(warpInCopy(), 5), lane()), at = elementAddress(view, index, {}, 4);
-  at = add(at, wide(shl(thread, 4)));
-  for (int64_t r = 0; r < registersOf(type); r += 4)
-    visit(r, add(at, r / 4 * warps * 32 * 16));
+// The same of a packed one: where this thread's first four registers lie.
+Value Lowering::quadAddress(Value view, ValueRange index) {
+  return add(elementAddress(view, index, {}, 4), wide(quadOffset()));
 }
 
 SmallVector<Value> Lowering::loadMatrix(LoadOp op) {
@@ -171,10 +176,12 @@ SmallVector<Value> Lowering::loadMatrix(LoadOp op) {
   ViewRef &view = views.at(op.getView());
   if (cast<ViewType>(op.getView().getType()).getPacked()) {
     SmallVector<Value> out;
-    forEachQuad(op.getView(), flat(op.getIndex()), type, [&](int64_t, Value at) {
-      auto load = ::sm::LoadGlobalOp::create(b, loc, SmallVector<Type>(4, b.getF32Type()), at, yes(), false);
+    Value at = quadAddress(op.getView(), flat(op.getIndex()));
+    for (int64_t r = 0; r < registersOf(type); r += 4) {
+      auto load = ::sm::LoadGlobalOp::create(b, loc, SmallVector<Type>(4, b.getF32Type()), add(at, r / 4 * quadBytes()),
+                                             yes(), false);
       llvm::append_range(out, load.getValues());
-    });
+    }
     return out;
   }
   bool pairs = !view.strides.back(); // the columns of a row are contiguous
@@ -202,9 +209,9 @@ void Lowering::lowerStore(StoreOp op) {
   SmallVector<Value> v = regs.at(op.getFrag());
   bool pairs = !view.strides.back();
   if (cast<ViewType>(op.getView().getType()).getPacked()) {
-    forEachQuad(op.getView(), flat(op.getIndex()), type, [&](int64_t r, Value at) {
-      ::sm::StoreGlobalOp::create(b, loc, ArrayRef(v).slice(r, 4), at, yes(), false);
-    });
+    Value at = quadAddress(op.getView(), flat(op.getIndex()));
+    for (int64_t r = 0; r < registersOf(type); r += 4)
+      ::sm::StoreGlobalOp::create(b, loc, ArrayRef(v).slice(r, 4), add(at, r / 4 * quadBytes()), yes(), false);
     return;
   }
   if (!type.getElement().isF32()) { // a register is a pair already
@@ -247,7 +254,7 @@ void Lowering::lowerPrefetch(PrefetchOp op) {
   forgetLane();
 }
 
-// A thread a flag spins, the others wait for it. In tile.one_warp the first is also the one that issues bulk copies.
+// A thread a flag spins, the others wait for it.
 void Lowering::lowerAwait(AwaitOp op) {
   bool alone = op->getParentOfType<OneWarpOp>() != nullptr, both = !op.getOther().empty();
   forgetLane();
@@ -269,12 +276,7 @@ void Lowering::lowerAwait(AwaitOp op) {
   if (!alone)
     return roleSync();
   ::sm::WarpSyncOp::create(b, loc);
-  forgetLane();
-  auto issuer = scf::IfOp::create(b, loc, isLane0(), false);
-  b.setInsertionPoint(issuer.thenBlock()->getTerminator());
-  ::sm::FenceAsyncGlobalOp::create(b, loc);
-  b.setInsertionPointAfter(issuer);
-  ::sm::WarpSyncOp::create(b, loc);
+  ::sm::FenceAsyncGlobalOp::create(b, loc); // whichever thread issues the copies
   forgetLane();
 }
 

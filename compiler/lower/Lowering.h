@@ -112,6 +112,7 @@ private:
   SmallVector<Value *> movedIn(Operation *within);
   LogicalResult lowerPut(PutOp op);
   void expectBytes(PutOp op, Value barrier);
+  void giveBack(Value empty, Value by);
   void lowerGet(GetOp op);
   void lowerRelease(ReleaseOp op);
   void bindSlot(Value ring, Track *track, ValueRange bufs);
@@ -120,6 +121,10 @@ private:
   void roleSync();
   // Memory.cpp: shared memory
   void lowerRead(ReadOp op);
+  Value quadOffset();
+  int64_t quadBytes();
+  Value quadAddress(Value view, ValueRange index);
+  void lowerUnpack(UnpackOp op);
   void lowerWrite(WriteOp op);
   void lowerWriteBlocks(WriteBlocksOp op);
   void lowerAny(AnyOp op);
@@ -150,7 +155,6 @@ private:
   SmallVector<Value> loadMatrix(LoadOp op);
   void forEachAddress(Value view, ValueRange index, FragType type, int64_t bytes, bool pairs,
                       llvm::function_ref<void(int64_t r, Value at)> visit);
-  void forEachQuad(Value view, ValueRange index, FragType type, llvm::function_ref<void(int64_t r, Value at)> visit);
   SmallVector<Value> ifWide(Value view, mlir::TypeRange types, llvm::function_ref<SmallVector<Value>(bool wide)> body);
   Value widen(Value bits, Value element, bool high);
   // Products.cpp

@@ -88,6 +88,28 @@ void Lowering::lowerRead(ReadOp op) {
   }
 }
 
+// Of a packed fragment: where this thread's first four registers lie, and how far it is to the next four.
+Value Lowering::quadOffset() { return shl(add(shl(warpInCopy(), 5), lane()), 4); }
+int64_t Lowering::quadBytes() { return warps * 32 * 16; }
+
+void Lowering::lowerUnpack(UnpackOp op) {
+  SmallVector<Value> &out = regs[op.getFrag()];
+  out.clear();
+  int64_t registers = registersOf(op.getFrag().getType()) / op.getBufs().size();
+  forgetLane();
+  for (Value buf : op.getBufs()) {
+    Held &h = held[buffers.lookup(buf).ring];
+    Value at = add(addressOf(buf), quadOffset());
+    for (int64_t r = 0; r < registers; r += 4) {
+      auto load =
+          ::sm::LoadSharedOp::create(b, loc, SmallVector<Type>(4, b.getF32Type()), add(at, r / 4 * quadBytes()));
+      llvm::append_range(out, load.getValues());
+    }
+    h.generic = true;
+    h.loaded.push_back(asInt(out.back()));
+  }
+}
+
 void Lowering::lowerWrite(WriteOp op) {
   Value buf = op.getBuf();
   auto type = cast<BufType>(buf.getType());

@@ -22,8 +22,9 @@ bool inShare(Operation *op) {
 }
 } // namespace
 
-// How often a role fills a ring in a block, or takes from it.
+// How often a role fills a ring in a block, or takes from it, as it does with a slot that it leaves unread.
 namespace {
+bool fills(Operation *op) { return isa<PutOp>(op) && !cast<PutOp>(op).getUnread(); }
 struct Moves {
   Block *block;
   int64_t count = 0;
@@ -46,9 +47,9 @@ void Lowering::findTracks(RoleOp r) {
   DenseSet<Value> taken;
   r.walk([&](GetOp op) { taken.insert(op.getRing()); });
   r.walk<WalkOrder::PreOrder>([&](Operation *op) {
-    if (!isa<PutOp, GetOp, ReleaseOp>(op) || (isa<PutOp>(op) && taken.contains(op->getOperand(0))))
+    if (!isa<PutOp, GetOp, ReleaseOp>(op) || (fills(op) && taken.contains(op->getOperand(0))))
       return;
-    Uses &u = rings[{op->getOperand(0), isa<PutOp>(op)}];
+    Uses &u = rings[{op->getOperand(0), fills(op)}];
     Block *anchor = anchorOf(op);
     auto in = llvm::find_if(u.moves, [&](Moves &m) { return m.block == anchor; });
     Moves &m = in == u.moves.end() ? u.moves.emplace_back(Moves{anchor}) : *in;
@@ -200,7 +201,7 @@ LogicalResult Lowering::lowerPut(PutOp op) {
     return lowerBlock(body);
   }
   forgetLane();
-  bool bulk = attr(ringOf(ring), "bytes") != 0;
+  bool bulk = attr(ringOf(ring), "bulk") != 0;
   Value full = slotBarrier(ring, track, "full"), empty = slotBarrier(ring, track, "empty");
   Value parity = xori(parityOf(track), 1);
   if (!bulk) {
@@ -211,6 +212,8 @@ LogicalResult Lowering::lowerPut(PutOp op) {
     ::sm::WarpSyncOp::create(b, loc);
     forgetLane();
     ::sm::MbarrierArriveOp::create(b, loc, full, isLane0(), ValueRange{});
+    if (op.getUnread())
+      giveBack(empty, isLane0());
     return success();
   }
   // So that ptxas sees one thread at work: to others' coordinates it would come back in loops. It sees lane 0 where no
@@ -231,31 +234,36 @@ LogicalResult Lowering::lowerPut(PutOp op) {
     bindSlot(ring, track, body.getArguments());
     if (failed(lowerBlock(body)))
       return failure();
+    if (op.getUnread())
+      giveBack(empty, {});
   }
   ::sm::WarpSyncOp::create(b, loc);
   forgetLane();
   return success();
 }
 
-// The bytes of the copies inside; what a branch may copy is expected only where it is taken.
+// For all warps of a copy, of which this one alone knows that the slot's phase is the current one.
+void Lowering::giveBack(Value empty, Value by) {
+  for (int64_t warp = 0; warp < warps; ++warp)
+    ::sm::MbarrierArriveOp::create(b, loc, empty, by, ValueRange{});
+}
+
+// The bytes of the copies inside; what a side of a branch copies is expected only where it is taken.
 void Lowering::expectBytes(PutOp op, Value barrier) {
-  auto bytesIn = [](Operation *within) {
-    int64_t sum = 0;
-    within->walk([&](CopyInOp copy) { sum += bufferBytes(cast<BufType>(copy.getBuf().getType())); });
-    return sum;
-  };
   auto branches = op.getBody().getOps<scf::IfOp>();
+  int64_t always = copiedBytes(op.getBody().front());
   if (branches.empty()) {
-    ::sm::MbarrierExpectOp::create(b, loc, barrier, bytesIn(op));
+    ::sm::MbarrierExpectOp::create(b, loc, barrier, always);
     return;
   }
   scf::IfOp branch = *branches.begin();
   auto taken = scf::IfOp::create(b, loc, scalar(branch.getCondition()), true);
   OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPoint(taken.thenBlock()->getTerminator());
-  ::sm::MbarrierExpectOp::create(b, loc, barrier, bytesIn(op));
-  b.setInsertionPoint(taken.elseBlock()->getTerminator());
-  ::sm::MbarrierExpectOp::create(b, loc, barrier, bytesIn(op) - bytesIn(branch));
+  for (bool side : {true, false}) {
+    Region &within = side ? branch.getThenRegion() : branch.getElseRegion();
+    b.setInsertionPoint((side ? taken.thenBlock() : taken.elseBlock())->getTerminator());
+    ::sm::MbarrierExpectOp::create(b, loc, barrier, always + (within.empty() ? 0 : copiedBytes(within.front())));
+  }
 }
 
 // Until at most `pending` of a copy's stores still read their slots.

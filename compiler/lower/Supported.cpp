@@ -56,6 +56,7 @@ const char *reason(Operation &op, bool perWarp) {
         return unless(isF32Row(buf) || (isSharedTile(buf) && o.getTrans()),
                       "expected a row of fp32, or a tile, transposed");
       })
+      .Case([&](UnpackOp o) { return unless(isF32(o.getFrag()), "expected fp32"); })
       .Case([&](WriteOp o) {
         return unless(
             canWrite(o.getFrag().getType(), o.getBuf().getType()),

@@ -94,6 +94,10 @@ struct CheckProgress : tile::impl::CheckProgressPassBase<CheckProgress> {
         out.push_back({Event::Begin, put.getRing(), &op});
         record(put.getBody().front(), p, chunks, before);
         out.push_back({Event::Publish, put.getRing(), &op});
+        if (put.getUnread()) {
+          out.push_back({Event::Get, put.getRing(), &op});
+          out.push_back({Event::Release, put.getRing(), &op});
+        }
       } else if (auto turn = dyn_cast<TurnOp>(op)) {
         out.push_back({Event::Enter, {}, &op});
         record(turn.getBody().front(), p, chunks, before);

@@ -2,6 +2,7 @@
 // this one.
 #include "compiler/tile/Passes.h"
 #include "dialects/tile/Tile.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/BuiltinOps.h"
 using namespace mlir;
 using namespace tile;
@@ -51,12 +52,23 @@ struct InsertFences : tile::impl::InsertFencesPassBase<InsertFences> {
     return copies > 1 && copies % intOf(ring.getDefiningOp<RingOp>().getDepth()) &&
            llvm::any_of(ring.getUsers(), putsAlone);
   }
+  // So it is, once, where a loop begins whose role has let slots pass unread.
   static void follow(RoleOp role) {
     DenseSet<Value> fresh; // rings put since the last barrier
+    DenseMap<Value, PutOp> unread;
     role.walk<WalkOrder::PreOrder>([&](Operation *op) {
       auto get = dyn_cast<GetOp>(op);
       if (auto put = dyn_cast<PutOp>(op); put && aliases(put.getRing(), role)) {
         fresh.insert(put.getRing());
+      } else if (put && put.getUnread()) {
+        unread[put.getRing()] = put;
+      } else if (get && unread.contains(get.getRing())) {
+        for (auto loop = op->getParentOfType<scf::ForOp>(); loop && !loop->isAncestor(unread[get.getRing()]);
+             loop = loop->getParentOfType<scf::ForOp>())
+          op = loop;
+        OpBuilder b(op);
+        SyncOp::create(b, op->getLoc());
+        unread.clear();
       } else if (get && fresh.contains(get.getRing())) {
         OpBuilder b(op);
         SyncOp::create(b, op->getLoc());
@@ -66,11 +78,12 @@ struct InsertFences : tile::impl::InsertFencesPassBase<InsertFences> {
   }
 
   // Scratch rows are written by their own warp and read by others. Between turns of the loop around, whoever reads is
-  // ahead of whoever writes: the scan starts as if others' rows had just been read.
+  // ahead of whoever writes: in a loop the scan starts as if others' rows had just been read.
   static void synchronise(RoleOp role) {
     auto scratch = [](Value v) { return isa_and_nonnull<ScratchOp>(v.getDefiningOp()); };
-    bool written = false, read = true;
+    bool written = false, read = false;
     role.walk<WalkOrder::PreOrder>([&](Operation *op) {
+      read |= isa<scf::ForOp>(op);
       auto mma = dyn_cast<BlockMmaOp>(op);
       auto write = dyn_cast<WriteOp>(op);
       bool reads = mma && mma.getI() > 0 && scratch(mma.getB());

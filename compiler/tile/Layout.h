@@ -35,5 +35,18 @@ inline int64_t bufferBytes(BufType t) {
     return boxes(t) * boxBytes(t);
   return isRowBuffer(t) ? 4 * stripBytes(t.dim(1)) : t.dim(0) / 16 * blockBytes;
 }
+// Of a packed view, what the elements need: the last box of a tile may be wider.
+inline int64_t copiedBytes(CopyInOp copy) {
+  auto buf = cast<BufType>(copy.getBuf().getType());
+  bool packed = cast<ViewType>(copy.getView().getType()).getPacked();
+  return packed ? buf.dim(0) * buf.dim(1) * 2 : bufferBytes(buf);
+}
+// By the copies that stand in a block itself.
+inline int64_t copiedBytes(mlir::Block &block) {
+  int64_t sum = 0;
+  for (CopyInOp copy : block.getOps<CopyInOp>())
+    sum += copiedBytes(copy);
+  return sum;
+}
 inline int64_t bufferAlignment(BufType t) { return isTile(t) ? 1024 : 16; }
 } // namespace tile

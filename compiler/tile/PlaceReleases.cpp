@@ -73,29 +73,29 @@ struct PlaceReleases : tile::impl::PlaceReleasesPassBase<PlaceReleases> {
   // Arrivals that complete a phase: one a warp, of every warp that touches the slot; one of the thread that issues bulk
   // copies.
   LogicalResult count(RingOp ring) {
-    int64_t full = 0, empty = 0, bytes = 0;
+    int64_t full = 0, empty = 0;
+    bool bulk = false;
     SetVector<Operation *> getters;
     for (Operation *user : ring->getUsers()) {
       auto role = user->getParentOfType<RoleOp>();
-      int64_t copies = inShare(user) ? 1 : intOf(role.getCopies());
+      int64_t sharers = inShare(user) ? 1 : intOf(role.getCopies());
       if (auto put = dyn_cast<PutOp>(user)) {
         int64_t writers = put->getParentOfType<OneWarpOp>() ? 1 : intOf(role.getWarps());
-        int64_t copied = 0;
-        put.walk([&](CopyInOp c) { copied += bufferBytes(cast<BufType>(c.getBuf().getType())); });
-        if (copied && writers != 1)
+        bool copies = put.walk([](CopyInOp) { return WalkResult::interrupt(); }).wasInterrupted();
+        if (copies && writers != 1)
           return put.emitOpError("copies from a role's warps together, expected tile.one_warp around it");
-        bool empty = put.getBody().front().empty(); // only keeps step
-        if (full && (full != writers || (!empty && bytes && bytes != copied)))
+        bool keepsStep = put.getBody().front().empty();
+        if (full && (full != writers || (!keepsStep && bulk && !copies)))
           return put.emitOpError("fills a slot otherwise than another put of the ring");
-        full = writers, bytes = std::max(bytes, copied);
+        full = writers, bulk |= copies;
       }
       if (isa<GetOp>(user) && getters.insert(role))
-        empty += intOf(role.getWarps()) * copies;
+        empty += intOf(role.getWarps()) * sharers;
     }
     OpBuilder b(ring);
     ring->setAttr("full_count", b.getI64IntegerAttr(full));
     ring->setAttr("empty_count", b.getI64IntegerAttr(empty));
-    ring->setAttr("bytes", b.getI64IntegerAttr(bytes));
+    ring->setAttr("bulk", b.getI64IntegerAttr(bulk));
     return success();
   }
 

@@ -196,6 +196,11 @@ def BulkLoadOp : Sm_Op<"bulk.load"> {
   let assemblyFormat = "$map `[` $coords `]` `to` $to `on` $barrier attr-dict";
   let hasVerifier = 1; // rank 1..5
 }
+def BulkCopyOp : Sm_Op<"bulk.copy"> {
+  let summary = "as many contiguous bytes, a multiple of 16, global to shared, completing on an mbarrier; one thread issues it";
+  let arguments = (ins I64:$address, I64Attr:$bytes, I32:$to, I32:$barrier);
+  let assemblyFormat = "$address `bytes` $bytes `to` $to `on` $barrier attr-dict";
+}
 def BulkPrefetchOp : Sm_Op<"bulk.prefetch"> {
   let summary = "as many contiguous bytes of global memory, a multiple of 16, into the second-level cache; one thread issues it";
   let arguments = (ins I64:$address, I32:$bytes);

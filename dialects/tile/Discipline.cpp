@@ -43,10 +43,13 @@ LogicalResult KernelOp::verifyRegions() {
       return op.emitOpError("expected a role around it");
   WalkResult result = walk([&](RingOp ring) -> WalkResult {
     SetVector<Operation *> putters, getters;
+    PutOp unread;
     for (Operation *user : ring->getUsers()) {
       Operation *role = user->getParentOfType<RoleOp>();
-      if (isa<PutOp>(user))
+      if (auto put = dyn_cast<PutOp>(user)) {
         putters.insert(role);
+        unread = put.getUnread() ? put : unread;
+      }
       if (isa<GetOp>(user))
         getters.insert(role);
     }
@@ -56,6 +59,9 @@ LogicalResult KernelOp::verifyRegions() {
       return success(); // a feature that this instance does not have
     if (putters.empty() || getters.empty())
       return ring.emitOpError("expected a role that puts and a role that gets");
+    if (unread && (!getters.contains(unread->getParentOfType<RoleOp>()) || !unread->getParentOfType<OneWarpOp>()))
+      return unread.emitOpError(
+          "is unread by a role that takes nothing from the ring, or put by more than tile.one_warp");
     if (putters.size() > 1 && !ring->hasAttr("turns"))
       return ring.emitOpError("is put by ") << putters.size() << " roles, which only a ring with turns allows";
     return success();

@@ -72,10 +72,31 @@ static LogicalResult verifyCopy(Operation *op, ViewType view, ValueRange index, 
 LogicalResult CopyInOp::verify() {
   if (!(*this)->getParentOfType<PutOp>())
     return emitOpError("expects parent op 'tile.put'");
+  ViewType view = getView().getType();
+  if (view.getPacked() && (getChunk() || getIndex().size() != view.getDims().size()))
+    return emitOpError("expected an index for each axis of ") << view << ", got " << getIndex().size();
+  if (view.getPacked())
+    return success();
   return verifyCopy(*this, getView().getType(), getIndex(), getChunk(), getBuf().getType());
 }
 LogicalResult CopyOutOp::verify() {
   return verifyCopy(*this, getView().getType(), getIndex(), getChunk(), getBuf().getType());
+}
+
+LogicalResult UnpackOp::verify() {
+  auto bits = [](auto type) {
+    int64_t n = type.getElement().isF32() ? 32 : 16;
+    for (Attribute dim : type.getDims())
+      n *= isa<IntegerAttr>(dim) ? intOf(dim) : 0;
+    return n;
+  };
+  int64_t have = 0, wanted = bits(getFrag().getType());
+  for (Value buf : getBufs())
+    have += bits(cast<BufType>(buf.getType()));
+  if (have == wanted || !have || !wanted) // 0: of parameters
+    return success();
+  return emitOpError("expected buffers of ")
+         << wanted / 8 << " bytes for " << getFrag().getType() << ", got " << have / 8;
 }
 
 static bool isMatrix(ViewType view, ValueRange index, FragType frag) {

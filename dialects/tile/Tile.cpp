@@ -526,6 +526,8 @@ ParseResult PutOp::parse(OpAsmParser &p, OperationState &s) {
   OpAsmParser::UnresolvedOperand ring;
   Type type;
   SmallVector<OpAsmParser::Argument> args;
+  if (succeeded(p.parseOptionalKeyword("unread")))
+    s.addAttribute("unread", p.getBuilder().getUnitAttr());
   if (p.parseOperand(ring) || p.parseKeyword("as") || p.parseArgumentList(args, AsmParser::Delimiter::Paren) ||
       p.parseColonType(type) || p.resolveOperand(ring, type, s.operands))
     return failure();
@@ -537,7 +539,7 @@ ParseResult PutOp::parse(OpAsmParser &p, OperationState &s) {
   return parseBody(p, s, args);
 }
 void PutOp::print(OpAsmPrinter &p) {
-  p << ' ' << getRing() << " as ";
+  p << (getUnread() ? " unread " : " ") << getRing() << " as ";
   printArgs(p, getBody(), false);
   p << ": " << getRing().getType() << ' ';
   printBody(p, *this);

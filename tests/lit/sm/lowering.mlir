@@ -68,6 +68,8 @@ sm.kernel @ops(%map: !sm.map, %p: i64, %s: f32) attributes {threads = 256 : i64,
   // CHECK: has_side_effects "{{.*}}cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [$0], [$1, {$2, $3}], [$4];", "r,l,r,r,r,~{memory}" %[[BASE]], %[[MAP]]
   sm.bulk.load %map[%lane, %warp] to %base on %thread
   %bit = arith.constant true
+  // CHECK: has_side_effects "{{.*}}cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [$0], [$1], 4096, [$2];", "r,l,r,~{memory}" %[[BASE]]
+  sm.bulk.copy %p bytes 4096 to %base on %thread
   // CHECK: has_side_effects "{{.*}}cp.async.bulk.prefetch.L2.global [$0], $1;", "l,r"
   sm.bulk.prefetch %p bytes %lane
   // CHECK: has_side_effects "{{.*}}ld.acquire.gpu.global.u32 $0, [$2];", "=&r,b,l,~{memory}"

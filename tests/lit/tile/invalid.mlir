@@ -545,3 +545,54 @@ tile.kernel @packed(%x: !slot) {
     %y = tile.load %x[%c0, %c0, %c0] : !slot to !tile.frag<[64, 64], f32>
   }
 }
+
+// -----
+!slot = !tile.view<[?, 128, 128], f32, packed>
+!buf = !tile.buf<[64, 128], bf16>
+tile.kernel @packed_copy(%x: !slot) {
+  %ring = tile.ring depth(2) : !tile.ring<!buf>
+  tile.role @producer warps(4) registers(64) {
+    %c0 = tile.value 0 : i32
+    tile.one_warp {
+      tile.put %ring as (%b) : !tile.ring<!buf> {
+        // expected-error @+1 {{expected an index for each axis of '!tile.view<[?, 128, 128], f32, packed>', got 2}}
+        tile.copy_in %x[%c0, %c0] to %b : !slot to !buf
+      }
+    }
+  }
+  tile.role @consumer warps(4) registers(64) {
+    %b = tile.get %ring : !tile.ring<!buf>
+    tile.release %ring : !tile.ring<!buf>
+  }
+}
+
+// -----
+!buf = !tile.buf<[64, 128], bf16>
+tile.kernel @too_little() {
+  %ring = tile.ring depth(2) : !tile.ring<!buf>
+  tile.role @producer warps(4) registers(64) {
+    tile.put %ring as (%b) : !tile.ring<!buf> { }
+  }
+  tile.role @consumer warps(4) registers(64) {
+    %b = tile.get %ring : !tile.ring<!buf>
+    // expected-error @+1 {{expected buffers of 32768 bytes for '!tile.frag<[64, 128], f32>', got 16384}}
+    %x = tile.unpack %b : !buf to !tile.frag<[64, 128], f32>
+    tile.release %ring : !tile.ring<!buf>
+  }
+}
+
+// -----
+!buf = !tile.buf<[64, 64], bf16>
+tile.kernel @unread_by_nobody() {
+  %ring = tile.ring depth(2) : !tile.ring<!buf>
+  tile.role @producer warps(4) registers(64) {
+    tile.one_warp {
+      // expected-error @+1 {{is unread by a role that takes nothing from the ring, or put by more than tile.one_warp}}
+      tile.put unread %ring as (%b) : !tile.ring<!buf> { }
+    }
+  }
+  tile.role @consumer warps(4) registers(64) {
+    %b = tile.get %ring : !tile.ring<!buf>
+    tile.release %ring : !tile.ring<!buf>
+  }
+}

@@ -1,10 +1,10 @@
 // A slot is given back behind the wait that retires the last product reading it; arrivals and bytes of its barriers.
 // RUN: gdn-opt %S/../../../templates/forward.mlir --tile-pipeline="values=K=128,V=128" | FileCheck %s
 // RUN: gdn-opt %s --split-input-file --verify-diagnostics --tile-number-waits --tile-place-releases --mlir-print-op-on-diagnostic=false
-// CHECK: %[[KQ:.*]] = tile.ring depth(4) {bytes = 32768 : i64, {{.*}}empty_count = 12 : i64, {{.*}}full_count = 1 : i64
-// CHECK: %[[V:.*]] = tile.ring depth(2) {bytes = 16384 : i64, {{.*}}empty_count = 8 : i64, {{.*}}full_count = 1 : i64
-// CHECK: %[[GATES:.*]] = tile.ring depth(3) {bytes = 0 : i64, {{.*}}empty_count = 12 : i64, {{.*}}full_count = 1 : i64
-// CHECK: %[[T:.*]] = tile.ring depth(2) {bytes = 0 : i64, {{.*}}empty_count = 8 : i64, {{.*}}full_count = 4 : i64
+// CHECK: %[[KQ:.*]] = tile.ring depth(4) {bulk = 1 : i64, {{.*}}empty_count = 12 : i64, {{.*}}full_count = 1 : i64
+// CHECK: %[[V:.*]] = tile.ring depth(2) {bulk = 1 : i64, {{.*}}empty_count = 8 : i64, {{.*}}full_count = 1 : i64
+// CHECK: %[[GATES:.*]] = tile.ring depth(3) {bulk = 0 : i64, {{.*}}empty_count = 12 : i64, {{.*}}full_count = 1 : i64
+// CHECK: %[[T:.*]] = tile.ring depth(2) {bulk = 0 : i64, {{.*}}empty_count = 8 : i64, {{.*}}full_count = 4 : i64
 // CHECK: tile.role @state
 // CHECK: tile.turn
 // CHECK: %[[TT:.*]] = tile.get %[[T]]
