@@ -14,8 +14,9 @@ struct Deadline {
 };
 
 // Tiles of equal length that decay alike are counted once.
-struct Kind {
+struct alignas(16) Kind {
   Int chunks, warm, count;
+  Int unused; // read with the others, at once
 };
 
 // Long tiles, and a sum of the others, which no deadline cuts for parallelism.
