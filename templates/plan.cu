@@ -117,7 +117,7 @@ __device__ Count listTiles(const Call &call, const Tiles &tiles, const Plan &pla
 #pragma unroll 1
   for (Int base = 0; base < end; base += threads) {
     const Int i = base + threadIdx.x;
-    Candidate tile = candidate(call, tiles, plan, i);
+    Candidate tile = candidate(call, tiles, plan, i, end);
     __syncthreads();
     if (base == 0)
       line = lineEnd;

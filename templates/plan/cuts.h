@@ -99,12 +99,12 @@ struct Candidate {
   CutTile cut;
 };
 
-// Number i of the tiles that might be cut for parallelism and then all, in the order of memory. Those that are not stay
-// whole where they are short.
-__device__ Candidate candidate(const Call &call, const Tiles &tiles, const Plan &plan, Int i) {
+// Number i of `end`: the tiles that might be cut for parallelism and then all, in the order of memory. Those that are
+// not stay whole where they are short.
+__device__ Candidate candidate(const Call &call, const Tiles &tiles, const Plan &plan, Int i, Int end) {
   const Int count = tiles.count * call.parts, place = i < count ? i : i - count;
   const Int ofHead = call.ofParts(place), part = place - ofHead * call.parts;
-  if (i >= count + call.tiles)
+  if (i >= end)
     return {};
   LongTile tile{0, 0, 0, longestWarm + 1};
   if (i < count) {
