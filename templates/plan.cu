@@ -21,16 +21,12 @@ constexpr Int bins = 256, earlyBins = bins / 2, fewCuts = 112, keptOfWarp = 64;
 union Memory {
   struct {
     LongSequences found;
+    UnitSums ofUnit;
     LongTile tiles[mostLong];
-    union {
-      Walk walk;
-      struct {
-        Length lengths[mostLong];
-        Runs placed[mostLong];
-        Kinds kinds;
-        Deadline tried[tries];
-      };
-    };
+    Length lengths[mostLong];
+    Runs placed[mostLong];
+    Kinds kinds;
+    Deadline tried[tries];
   };
   struct {
     Int counts[warps][bins];
@@ -63,6 +59,26 @@ __device__ Tiles listLong(const Call &call, const Most &lengths, Int longest, bo
   const Int placed = min(count, capacity);
   const float steps = float(rest.sum) * call.parts * heads + start * (call.tiles - float(count) * call.parts);
   return {tiles, placed, steps, rest.most, longest, placed == count};
+}
+
+// The longest warm-up of each of them, where it might be cut.
+__device__ void findWarm(const Call &call, const Tiles &tiles) {
+  const bool invariant = call.shape.invariant();
+  const Int step = invariant ? cutLength : 1 << windowOf(call.shape), first = invariant ? step : 1;
+  // A tile's threads: as many as fit of a power of two of tiles.
+  const Int bits = min(32 - __clz(tiles.count - 1), 31 - __clz(threads)), mine = threadIdx.x >> bits,
+            each = threads >> bits;
+#pragma unroll 1
+  for (Int at = threadIdx.x & ((1 << bits) - 1); at < tiles.count; at += threads) {
+    const LongTile tile = tiles.tiles[at];
+    const Int begin = call.span(tile.sequence).begin;
+    Int most = 0;
+#pragma unroll 4
+    for (Int boundary = first + mine * step; boundary < tile.chunks; boundary += each * step)
+      most = max(most, Int(__ldcg(warmAt(call, begin, boundary, tile.head))));
+    atomicMax(&tiles.tiles[at].warm, most);
+  }
+  __syncthreads();
 }
 
 __device__ Plan choose(const Call &call, const Most &lengths, const Tiles &tiles, float low, Memory &memory) {
@@ -291,6 +307,8 @@ __device__ bool fits(const Call &call, const Count &listed) {
 __device__ void makePlan(const Call &call, const Most &lengths, const Tiles &tiles, float low, Memory &memory) {
   __shared__ CutTile few[fewCuts];
   const Cuts cuts{few, call.place<CutTile>(call.at.cuts)};
+  if (call.shape.flags & Warm && tiles.count)
+    findWarm(call, tiles);
   Plan plan = choose(call, lengths, tiles, low, memory);
   Count listed;
   Int count = slicesOf(call, plan.deadline);
@@ -352,14 +370,14 @@ extern "C" __global__ void __launch_bounds__(readers, 1) // one block an SM: all
     return;
   if (isListed)
     listLong(first, longest, eachHasAll(shape), memory.found);
-  if (threadIdx.x == readers - 1) // of the warp that has the fewest gates to read
-    at = layoutOf(shape);
   if (reads)
-    readGates(call, longest, isListed, memory.found);
+    readGates(call, longest, isListed, memory.found, memory.ofUnit);
   if (others)
     arrive(call, isLast);
   else if (threadIdx.x == 0)
     isLast = true;
+  if (threadIdx.x == 32) // another warp, as the first waits for memory
+    at = layoutOf(shape);
   auto isOver = [&] {
     __syncthreads();
     return !isLast;
@@ -369,8 +387,6 @@ extern "C" __global__ void __launch_bounds__(readers, 1) // one block an SM: all
   const Tiles tiles = listLong(call, lengths, longest, isListed, memory);
   if (isOver())
     return;
-  if (reads && tiles.count)
-    findWarm(call, tiles, lengths.most, memory.walk);
   if (threadIdx.x < threads)
     makePlan(call, lengths, tiles, low, memory);
 }

@@ -90,9 +90,9 @@ struct alignas(16) Header {
 };
 static_assert(sizeof(Header) == 64, "a kernel reads what does not change in two vectors");
 
-// Of what the planner's blocks tell each other behind the header: how many are through, and how much each chunk of a
-// head decays.
-inline constexpr Int arrivalsPlace = 256, decayPlace = 512;
+// Of what the planner's blocks tell each other behind the header: how many are through, and after how many chunks the
+// state of each head is gone.
+inline constexpr Int arrivalsPlace = 256, warmPlace = 512;
 
 // What a plan may do.
 enum Flags : Word {
@@ -120,14 +120,18 @@ struct Shape {
   GDN_BOTH constexpr bool invariant() const { return flags & Invariant; }
 };
 
-// The planner reads gates by rows, a chunk of 8 heads each. Few are left to one block, that waits for no other.
-inline constexpr Int rowHeads = 8, fewRows = 32, blockRows = 4;
-GDN_BOTH constexpr long long decaysOf(const Shape &shape) { return shape.tokens / chunkTokens; } // of a head
-GDN_BOTH constexpr Int plannerBlocks(const Shape &shape) {
-  long long rows = decaysOf(shape) * ((shape.heads + rowHeads - 1) / rowHeads);
-  if (!(shape.flags & Warm) || rows <= fewRows)
-    return 1;
-  return rows < 1ll * blockRows * shape.blocks ? Int(rows / blockRows) : shape.blocks;
+// The planner reads gates by units of 8 heads and a window of boundaries between chunks, of which the window's chunks
+// and 31 before are summed: the smaller it is the sooner it is done, as long as there is a block for each unit. But the
+// block of a single unit waits for no other.
+inline constexpr Int unitHeads = 8, leastWindow = 3, mostWindow = 5;   // powers of two
+GDN_BOTH constexpr long long unitsOf(const Shape &shape, Int window) { // about: sequences begin units of their own
+  return (((shape.tokens - 1) / chunkTokens >> window) + 1ll) * ((shape.heads + unitHeads - 1) / unitHeads);
+}
+GDN_BOTH constexpr Int windowOf(const Shape &shape) {
+  Int window = unitsOf(shape, mostWindow) > 1 ? leastWindow : mostWindow;
+  while (window < mostWindow && unitsOf(shape, window) > shape.blocks)
+    ++window;
+  return window;
 }
 
 // Beyond so many tiles none is long enough to be worth a table of all. Not in invariant mode, whose cuts are no choice.
@@ -189,13 +193,13 @@ GDN_BOTH constexpr Layout layout(const Shape &shape, Int ioBytes) {
   l.items = (invariant ? shape.tiles() : least(shape.tiles(), mostTiles(shape))) + l.cutItems;
   l.matrices = !shape.hops() ? 0 : invariant ? cuts : least(2 * blocks, tokens / 256 * heads);
   l.slots = l.matrices + cuts + least(3 * blocks, (tokens + 127) / 128 * heads * parts);
-  long long end = decayPlace;
+  long long end = warmPlace;
   auto take = [&](long long bytes) {
     long long at = end;
     end = (end + bytes + 255) & ~255ll;
     return at;
   };
-  take(shape.flags & Warm ? decaysOf(shape) * heads * 4 : 0);
+  take(shape.flags & Warm ? (tokens / chunkTokens + 1) * heads : 0);
   l.table = take(l.items * sizeof(Item));
   l.flags = take((l.slots + l.cutTiles) * flagWords * 4);  // the latter for guards
   l.longs = take(invariant ? l.longTiles * longBytes : 0); // else they lie in shared memory

@@ -123,8 +123,7 @@ gdn_status forward(gdn_bundle *bundle, const gdn_forward_args *given) {
   GDN_TRY(chooseKernels(*bundle, call));
   void *stream = call.args.stream;
   if (call.planner)
-    GDN_TRY(
-        launchBlocks(*call.planner, call.problem, *call.driver, work::plannerBlocks(call.problem.plan), false, stream));
+    GDN_TRY(launchBlocks(*call.planner, call.problem, *call.driver, plannerBlocks(call.problem.plan), false, stream));
   for (const LoadableKernel *kernel : {call.halves, call.kernel})
     if (kernel)
       GDN_TRY(launch(*kernel, call.problem, *call.driver, *call.device, stream));

@@ -111,4 +111,10 @@ void placeWork(const LoadableKernel &kernel, const Device &device, Problem &prob
   problem.matrixRows = at.matrices * keyDim;
 }
 
+unsigned plannerBlocks(const work::Shape &shape) {
+  if (!(shape.flags & work::Warm))
+    return 1;
+  return static_cast<unsigned>(std::min<int64_t>(shape.blocks, work::unitsOf(shape, work::windowOf(shape))));
+}
+
 } // namespace gdn

@@ -17,4 +17,7 @@ gdn_status workspaceBytes(const LoadableKernel &kernel, const Shape &shape, size
 // Sets what a kernel that follows a plan is given; without one its items are the tiles, in the order of memory.
 void placeWork(const LoadableKernel &kernel, const Device &device, Problem &problem);
 
+// The blocks of the planner itself: more than one where it may read gates.
+unsigned plannerBlocks(const work::Shape &shape);
+
 } // namespace gdn

@@ -5,7 +5,7 @@ using namespace gdn::work;
 
 namespace {
 
-// All threads of a block measure and read gates, and all of one look through these. Then half of them plan, as a step
+// All threads of a block measure and read gates. Then half of them plan, as a step
 // takes the longer the more warps must be through it; the others are gone, and no barrier waits for them.
 constexpr Int readers = 512, readerWarps = readers / 32, threads = 256, warps = threads / 32;
 constexpr Int mostLong = 192; // tiles that are longer than the blocks' mean: fewer than the blocks of any GPU

@@ -4,25 +4,18 @@
 
 namespace {
 
-// A row is a chunk of 8 heads: a warp sums their gates. All blocks share the rows. Then one walks along each tile that
-// may be cut, for how many chunks before any boundary leave nothing of the state.
-constexpr Int tokenLanes = 32 / rowHeads, rowLength = chunkTokens / tokenLanes; // values that a lane sums
+// A unit is some boundaries of a sequence, a window, times 8 heads. It sums the gates of its chunks and of those before
+// that its first boundary might go back to; then each boundary walks back until the sum is below the threshold, or to
+// the sequence's start, from where the initial state is at hand. A byte a boundary holds the chunks; that of a unit's
+// first boundary the most of the unit, from which a tile's most is read.
+constexpr Int headGroup = unitHeads, halo = longestWarm - 1, tokenLanes = 32 / headGroup;
+constexpr Int rows =
+    (halo + (1 << mostWindow) + readerWarps - 1) / readerWarps; // chunks that a warp reads, all at once
+static_assert((headGroup << mostWindow) <= readers && cutLength % (1 << mostWindow) == 0);
 
-// Log decays in fixed point, which come to the same in any order. Rounded up; what is cut off is enough alone or, where
-// the state grows, too much for 31 others.
-constexpr float decayUnit = 1 << 12;
-__device__ Int fixedDecay(float decay) {
-  constexpr float most = 640;
-  return Int(ceilf((decay <= most ? fmaxf(decay, -20) : most) * decayUnit));
-}
-__device__ Int goneDecay(const Call &call) {
-  return call.shape.flags & Fast ? Int(-10 * decayUnit) : Int(-16.7f * decayUnit); // e^-16.7 < 2^-24
-}
-
-// That of a chunk which is not the last of its sequence, as that is before no boundary.
-__device__ Int *decayAt(const Call &call, Int begin, Int chunk, Int head) {
-  // The next sequence begins behind the last chunk that counts: no two meet.
-  return call.place<Int>(decayPlace) + head * decaysOf(call.shape) + begin / chunkTokens + chunk;
+__device__ unsigned char *warmAt(const Call &call, Int begin, Int boundary, Int head) {
+  // Boundaries within a sequence are 64 tokens apart, and its last is before the next one's first by more: no two meet.
+  return call.place<unsigned char>(warmPlace) + (begin / chunkTokens + boundary) * (long long)call.shape.heads + head;
 }
 
 __device__ float halfOf(unsigned short bits, Int type) {
@@ -35,227 +28,143 @@ __device__ float valueOf(const char *data, Int type) {
                    : halfOf(*reinterpret_cast<const unsigned short *>(data), type);
 }
 
-// Rows that a warp reads at a time, as far as they are there: those that are not lie nowhere. Of computed gates one.
-constexpr Int together = 2;
+constexpr Int rowLength = chunkTokens / tokenLanes; // values that a lane sums of a chunk
 
-// What a lane sums of them: values `step` bytes apart, all on their way at a time.
+// The sums of `count` rows, of values `step` bytes and rows `apart` bytes apart. Of two rows all values are on their
+// way at a time, as many as a block's share of the bandwidth keeps there.
 template <typename Raw, typename Value>
-__device__ void sumRows(const char *const (&at)[together], long long step, float (&sums)[together], Value value) {
+__device__ void sumRows(const char *at, long long step, long long apart, Int count, float (&sums)[rows], Value value) {
+  constexpr Int together = 2;
   Raw raw[together][rowLength];
 #pragma unroll
-  for (Int r = 0; r < together; ++r)
-    if (at[r])
+  for (Int next = 0; next < rows + together; ++next, at += apart) {
+    const Int done = next - together;
+    if (done >= 0 && done < count)
 #pragma unroll
       for (Int i = 0; i < rowLength; ++i)
-        raw[r][i] = *reinterpret_cast<const Raw *>(at[r] + i * step);
-#pragma unroll
-  for (Int r = 0; r < together; ++r)
-    if (at[r])
+        sums[done] += value(raw[next % together][i]);
+    if (next < rows && next < count)
 #pragma unroll
       for (Int i = 0; i < rowLength; ++i)
-        sums[r] += value(raw[r][i]);
+        raw[next % together][i] = *reinterpret_cast<const Raw *>(at + i * step);
+  }
 }
 
-// The same of a gate that must be computed. What the fast functions round is far below what a threshold is about; a
-// softplus below 2^-24 reads as none, which is on the safe side.
-__device__ float sumComputed(const Call &call, const char *at, long long step, Int head) {
+// The same of a gate that must be computed, row by row. What the fast functions round is far below what a threshold is
+// about; a softplus below 2^-24 reads as none, which is on the safe side.
+__device__ void sumComputed(const Call &call, const char *at, long long step, long long apart, Int count, Int head,
+                            float (&sums)[rows]) {
   const bool raw = call.options & 2;
   const float rate = raw ? __expf(valueOf(call.aLog + head * (call.aLogType ? 2 : 4), call.aLogType)) : 0;
   const float bias = raw && call.dtBias ? valueOf(call.dtBias + head * (call.dtBiasType ? 2 : 4), call.dtBiasType) : 0;
-  float sum = 0;
+#pragma unroll 1
+  for (Int r = 0; r < count; ++r, at += apart) {
+    float sum = 0;
 #pragma unroll 8
-  for (Int i = 0; i < rowLength; ++i) {
-    const float x = valueOf(at + i * step, call.gType) + bias;
-    sum += raw ? -rate * (fmaxf(x, 0) + __logf(1 + __expf(-fabsf(x)))) : __logf(x);
+    for (Int i = 0; i < rowLength; ++i) {
+      const float x = valueOf(at + i * step, call.gType) + bias;
+      sum += raw ? -rate * (fmaxf(x, 0) + __logf(1 + __expf(-fabsf(x)))) : __logf(x);
+    }
+#pragma unroll
+    for (Int each = 0; each < rows; ++each)
+      sums[each] += each == r ? sum : 0;
   }
-  return sum;
 }
 
-// Row `row` of a sequence and others `turns` apart, of `rows`; `groups` heads' of a chunk follow each other.
-__device__ void readRows(const Call &call, Span span, Int row, Int turns, Int rows, Int groups) {
-  const Int lane = threadIdx.x % 32, last = call.shape.heads - 1, type = call.gType, bytes = type == 0 ? 4 : 2;
-  const long long ofToken = call.gToken * bytes, step = ofToken * tokenLanes;
-  Int chunks[together], heads[together];
-  const char *at[together];
-#pragma unroll
-  for (Int r = 0; r < together; ++r, row += turns) {
-    chunks[r] = groups == 1 ? row : row / groups;
-    heads[r] = (row - chunks[r] * groups) * rowHeads + lane % rowHeads;
-    const Int token = span.begin + chunks[r] * chunkTokens + lane / rowHeads;
-    at[r] = row < rows && !(r && call.options) ? call.g + min(heads[r], last) * call.gHead * bytes + token * ofToken
-                                               : nullptr;
-  }
-  float sums[together] = {};
+// The log decays of `count` chunks that end within the sequence, from one token on and `apart` tokens apart, of which
+// this lane sums every fourth token.
+__device__ void decayOf(const Call &call, Int token, Int apart, Int count, Int head, float (&sums)[rows]) {
+  const Int type = call.gType, bytes = type == 0 ? 4 : 2;
+  const long long ofToken = call.gToken * bytes, step = ofToken * tokenLanes, ofRow = ofToken * apart;
+  const char *first = call.g + head * call.gHead * bytes + token * ofToken;
   if (call.options)
-    sums[0] = sumComputed(call, at[0], step, min(heads[0], last));
+    sumComputed(call, first, step, ofRow, count, head, sums);
   else if (type == 0)
-    sumRows<float>(at, step, sums, [](float g) { return g; });
+    sumRows<float>(first, step, ofRow, count, sums, [](float g) { return g; });
   else
-    sumRows<unsigned short>(at, step, sums, [&](unsigned short g) { return halfOf(g, type); });
+    sumRows<unsigned short>(first, step, ofRow, count, sums, [&](unsigned short g) { return halfOf(g, type); });
 #pragma unroll
-  for (Int r = 0; r < together; ++r) {
+  for (Int d = headGroup; d < 32; d *= 2)
 #pragma unroll
-    for (Int d = rowHeads; d < 32; d *= 2)
+    for (Int r = 0; r < rows; ++r)
       sums[r] += __shfl_xor_sync(~0u, sums[r], d);
-    if (lane < rowHeads && heads[r] <= last && at[r])
-      *decayAt(call, span.begin, chunks[r], heads[r]) = fixedDecay(sums[r]);
-  }
 }
 
-// All warps of all blocks take rows by turns.
-__device__ void readGates(const Call &call, Int longest, bool isListed, LongSequences &found) {
-  const Int groups = (call.shape.heads + rowHeads - 1) / rowHeads, turns = gridDim.x * readerWarps;
-  const Int step = call.options ? turns : together * turns;
-  Int next = blockIdx.x + gridDim.x * (threadIdx.x / 32);
+// Chunks before the boundary, whose sums end at `sums`, `headGroup` apart.
+__device__ Int warmOf(const float *sums, Int boundary, Int chunks, float gone) {
+  const Int most = min(boundary, longestWarm);
+  float decay = 0;
+  Word below = 0; // a bit for each number of chunks
+#pragma unroll
+  for (Int i = 0; i < longestWarm; ++i) { // before the sequence they are zero
+    decay += sums[-i * headGroup];
+    below |= Word(decay < gone) << i;
+  }
+  if (below)
+    return __ffs(below);
+  // From the start is no way out where nothing decays: then the last boundary would go back all the way, too.
+  return most < boundary || boundary == chunks - 1 ? longestWarm + 1 : most;
+}
+static_assert(longestWarm <= 32 && halo * headGroup <= readers);
+
+// In shared memory.
+struct UnitSums {
+  float sums[(halo + (1 << mostWindow)) * headGroup];
+  Int most[headGroup];
+};
+
+__device__ void readUnit(const Call &call, Span span, Int window, Int unit, Int firstHead, UnitSums &ofUnit) {
+  float *sums = ofUnit.sums;
+  Int *most = ofUnit.most;
+  const Int lane = threadIdx.x % 32, heads = call.shape.heads, chunks = span.chunks(), from = (unit << window) - halo;
+  const Int mineHead = min(firstHead + lane % headGroup, heads - 1), token = span.begin + lane / headGroup;
+  const Int end = min(chunks - 1, (unit + 1) << window); // the last chunk is before no boundary
+  const Int first = max(from, 0) + threadIdx.x / 32, count = (end - first + readerWarps - 1) / readerWarps;
+  float ofRows[rows] = {};
+  if (count > 0)
+    decayOf(call, token + first * chunkTokens, readerWarps * chunkTokens, count, mineHead, ofRows);
+  __syncthreads(); // `sums` and `most` of the unit before
+  if (threadIdx.x < headGroup)
+    most[threadIdx.x] = 0;
+  if (Int(threadIdx.x) < -from * headGroup)
+    sums[threadIdx.x] = 0;
+#pragma unroll
+  for (Int r = 0; r < rows; ++r)
+    if (r < count && lane < headGroup)
+      sums[(first - from + r * readerWarps) * headGroup + lane] = ofRows[r];
+  __syncthreads();
+  const Int row = threadIdx.x / headGroup, column = threadIdx.x % headGroup, head = firstHead + column;
+  const Int boundary = (unit << window) + row + 1;
+  const bool mine = row >> window == 0 && boundary < chunks && head < heads;
+  const float gone = call.shape.flags & Fast ? -10 : -16.7f; // e^-16.7 < 2^-24
+  const Int warm = mine ? warmOf(sums + halo * headGroup + threadIdx.x, boundary, chunks, gone) : 0;
+  if (mine)
+    atomicMax(&most[column], warm);
+  __syncthreads();
+  if (mine)
+    *warmAt(call, span.begin, boundary, head) = (unsigned char)(row ? warm : most[column]);
+}
+
+// All blocks take units by turns, each by where it lies, so that none needs the others' number.
+__device__ void readGates(const Call &call, Int longest, bool isListed, LongSequences &found, UnitSums &ofUnit) {
+  const Int groups = (call.shape.heads + headGroup - 1) / headGroup, grid = gridDim.x, window = windowOf(call.shape);
 #pragma unroll 1
   for (Int base = 0; base < call.shape.sequences; base += readers) {
     if (!isListed)
       listLong(call.loadOrNone(base + threadIdx.x), longest, false, found);
-    const Int count = found.all.count;
 #pragma unroll 1
-    for (Int i = 0; i < count; ++i) {
+    for (Int i = 0; i < found.all.count; ++i) {
       const Span span = found.spans[found.numbers[i]];
-      const Int rows = (span.chunks() - 1) * groups;
+      const Int units = (span.chunks() - 2 >> window) + 1, first = span.begin / chunkTokens >> window;
+      const Int turn = Int(blockIdx.x) - (first - quotient(first, grid) * grid);
 #pragma unroll 1
-      for (; next < rows; next += step)
-        readRows(call, span, next, turns, rows, groups);
-      next -= rows + (next >= rows + turns ? turns : 0); // it may be the second row's turn
-    }
-  }
-}
-
-// Along a tile go 8, 16 or 32 lanes of a warp, each with eight chunks at a time. In shared memory lie a warp's rows of
-// 32 sums from the tile's start on, those of a lane below each other and behind those of the 32 chunks before.
-constexpr Int stretch = 8, fewestLanes = 8, walkRows = longestWarm / fewestLanes + stretch;
-struct Walk {
-  Int sums[readerWarps][walkRows][32];
-};
-
-// Adds to each what comes before: of the tile's lanes, in the order of chunks, and `before` these, which then is the
-// sum of all.
-__device__ void addUp(Int (&sums)[stretch], Int lanes, Int &before) {
-  const Int lane = threadIdx.x % 32, place = lane & (lanes - 1);
-#pragma unroll 1
-  for (Int d = 1; d < lanes; d *= 2)
-#pragma unroll
-    for (Int i = 0; i < stretch; ++i) {
-      const Int other = __shfl_sync(~0u, sums[i], lane - d);
-      sums[i] += place >= d ? other : 0;
-    }
-#pragma unroll
-  for (Int i = 0; i < stretch; ++i) {
-    const Int all = __shfl_sync(~0u, sums[i], lane | (lanes - 1));
-    sums[i] += before;
-    before += all;
-  }
-}
-
-// How many chunks before any boundary of a tile leave nothing of the state, or reach the sequence's start; more than
-// longestWarm where those do not. No tile has more than `most` boundaries.
-__device__ Int warmOf(const Call &call, const LongTile &tile, Int bits, Int most, Int (&rows)[walkRows][32]) {
-  constexpr Int none = 1 << 28, start = 1 << 30; // far more than 32 chunks come to
-  const Int lane = threadIdx.x % 32, lanes = 1 << bits, place = lane & (lanes - 1), firstLane = lane - place;
-  const Int halo = longestWarm >> bits, boundaries = tile.chunks - 1, gone = goneDecay(call);
-  const Int others = call.shape.invariant() ? cutLength - 1 : 0; // bits of no boundary
-  const Word ofTile = (2u << (lanes - 1)) - 1 << firstLane;
-  const Int *decays = decayAt(call, call.span(tile.sequence).begin, place, tile.head);
-  Int next[stretch], sums[stretch], few = 0, before = 0;
-  auto load = [&](Int first) {
-#pragma unroll
-    for (Int i = 0; i < stretch; ++i)
-      next[i] = first + i * lanes + place < boundaries ? decays[first + i * lanes] : 0;
-  };
-  auto isShort = [&](Int chunks) { // before some boundary
-    const Int at = place - min(chunks, longestWarm), *from = &rows[halo + (at >> bits)][firstLane + (at & (lanes - 1))];
-    Int ends[2] = {-start, -start};
-#pragma unroll
-    for (Int i = 0; i < stretch; ++i)
-      ends[i % 2] = max(ends[i % 2], sums[i] - from[i * 32]);
-    return (__ballot_sync(~0u, max(ends[0], ends[1]) >= gone) & ofTile) && chunks <= longestWarm;
-  };
-  load(0);
-#pragma unroll 1
-  for (Int i = 0; i < halo; ++i)
-    rows[stretch + i][lane] = start; // from the sequence's start on nothing is dropped
-#pragma unroll 1
-  for (Int first = 0; first < most; first += stretch * lanes) {
-#pragma unroll
-    for (Int i = 0; i < stretch; ++i)
-      sums[i] = next[i];
-    if (first + stretch * lanes < most)
-      load(first + stretch * lanes);
-    addUp(sums, lanes, before);
-#pragma unroll 1
-    for (Int i = 0; i < halo; ++i)
-      rows[i][lane] = rows[stretch + i][lane];
-#pragma unroll
-    for (Int i = 0; i < stretch; ++i) {
-      const Int boundary = first + i * lanes + place + 1;
-      rows[halo + i][lane] = sums[i];
-      sums[i] -= boundary <= boundaries && !(boundary & others) ? 0 : none;
-    }
-    __syncwarp();
-    bool more = first > 0; // then by one or two at most, as a rule
-    while (more) {
-      const bool mine = isShort(few + 1);
-      few += mine;
-      more = __any_sync(~0u, mine);
-    }
-    if (first == 0)
-#pragma unroll
-      for (Int step = 6; step; step = step == 6 ? 1 : 0) { // of five numbers at once the first that is enough
-        Word shorts = 0;
-#pragma unroll
-        for (Int i = 0; i < 5; ++i)
-          shorts |= Word(isShort(few + step * (i + 1))) << i;
-        few += step * (__ffs(~shorts) - 1);
+      for (Int u = turn < 0 ? turn + grid : turn; u < units * groups; u += grid) {
+        const Int unit = groups == 1 ? u : quotient(u, groups);
+        readUnit(call, span, window, unit, (u - unit * groups) * headGroup, ofUnit);
       }
-    __syncwarp();
-  }
-  // From the start is no way out where nothing decays: then the last boundary would go back all the way, too.
-  const bool stays = boundaries <= longestWarm && !(boundaries & others) && before >= gone;
-  return stays ? longestWarm + 1 : few + 1;
-}
-static_assert(longestWarm == 32 && walkRows - stretch == 4);
-
-// The longest warm-up of each of them; `most` chunks has the longest.
-__device__ void findWarm(const Call &call, const Tiles &tiles, Int most, Walk &walk) {
-  const Int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  auto bitsFor = [](Int count, Int each) { return count > 2 * each ? 5 : count > each ? 4 : 3; };
-  const Int bits = min(8 - bitsFor(tiles.count, readerWarps), bitsFor(most, fewestLanes * stretch)),
-            together = 32 >> bits;
-#pragma unroll 1
-  for (Int first = warp * together; first < tiles.count; first += readerWarps * together) {
-    const Int at = first + (lane >> bits);
-    const LongTile tile = at < tiles.count ? tiles.tiles[at] : LongTile{};
-    const Int warm = warmOf(call, tile, bits, most - 1, walk.sums[warp]);
-    if (at < tiles.count)
-      tiles.tiles[at].warm = warm;
-  }
-  __syncthreads();
-}
-
-// Of a boundary of a tile that decays.
-__device__ Int warmUp(const Call &call, const CutTile &tile, Int boundary) {
-  constexpr Int together = 8;
-  const Int *decays = decayAt(call, tile.begin, boundary - 1, tile.head), gone = goneDecay(call);
-  Int decay = 0;
-#pragma unroll 1
-  for (Int done = 0; done < min(boundary, longestWarm); done += together) {
-    Int sums[together];
-#pragma unroll
-    for (Int i = 0; i < together; ++i)
-      sums[i] = done + i < boundary ? decays[-done - i] : 0;
-    Word below = 0; // a bit for each number of chunks
-#pragma unroll
-    for (Int i = 0; i < together; ++i) {
-      decay += sums[i];
-      below |= Word(decay < gone) << i;
     }
-    if (below)
-      return min(done + __ffs(below), boundary);
+    __syncthreads();
   }
-  return min(boundary, longestWarm);
 }
 
 // Tells that the block is through; `isLast`, from the next barrier on, whether all others were. The counter is tagged,

@@ -24,8 +24,11 @@ __device__ Item itemOf(Span span, Int sequence, Int head, Int column, Int begin,
   return item;
 }
 
-// Where a run other than the first begins, in chunks.
+// Where a run other than the first begins, and the warm-up of one that begins there; in chunks.
 __device__ float runBegin(const CutTile &tile, Int run) { return tile.first + (run - 1) * tile.step; }
+__device__ Int warmUp(const Call &call, const CutTile &tile, Int first) {
+  return min(first, Int(*warmAt(call, tile.begin, first, tile.head)));
+}
 
 // Slice of a run of a tile on the line, in chunks; the `end` is the run's.
 struct Slice {

@@ -126,11 +126,11 @@ TEST_F(Work, FlagsReachThePlanner) {
   struct Expected {
     uint32_t given, taken;
     unsigned blocks;
-  } cases[] = {{GDN_KEYS_NORMALISED, work::Warm, 128},
+  } cases[] = {{GDN_KEYS_NORMALISED, work::Warm, 64},
                {GDN_KEYS_NORMALISED | GDN_CUT_EXACT, 0, 1},
-               {GDN_KEYS_NORMALISED | GDN_CUT_FAST, work::Warm | work::Fast, 128},
+               {GDN_KEYS_NORMALISED | GDN_CUT_FAST, work::Warm | work::Fast, 64},
                {GDN_CUT_INVARIANT, work::Invariant, 1},
-               {GDN_KEYS_NORMALISED | GDN_CUT_INVARIANT, work::Warm | work::Invariant, 128}};
+               {GDN_KEYS_NORMALISED | GDN_CUT_INVARIANT, work::Warm | work::Invariant, 64}};
   for (const Expected &each : cases) {
     args.flags = each.given;
     args.workspace_size = size();
@@ -141,12 +141,13 @@ TEST_F(Work, FlagsReachThePlanner) {
   }
 }
 
-TEST_F(Work, GatesAreReadByOneBlockOrAsManyAsGiveEachFourRows) {
+TEST_F(Work, GatesAreReadInSmallerUnitsWhereBlocksAreLeft) {
   args.flags = GDN_KEYS_NORMALISED, args.split = 1;
   struct Expected {
     int64_t tokens, heads;
-    unsigned blocks;
-  } cases[] = {{1, 8, 1}, {2048, 8, 1}, {2112, 8, 8}, {2048, 12, 16}, {32768, 8, 128}, {32768, 64, 132}};
+    unsigned blocks; // for 8 heads and 8, 16 or 32 chunks
+  } cases[] = {{1, 8, 1},        {2048, 8, 1},    {2049, 8, 5},     {513, 16, 4},
+               {32768, 16, 128}, {32768, 24, 96}, {32768, 64, 128}, {1 << 20, 64, 132}};
   for (const Expected &each : cases) {
     args.heads_v = each.heads;
     args.o = gdn_contiguous(args.o.data, GDN_BF16, each.tokens, each.heads, 128);
