@@ -1,7 +1,7 @@
 // Cuts a call's work into items and queues them: format/work.h says what the tables hold.
 //
 // The plan is one number, the deadline m, in full steps (a step: one chunk of a tile). Sequences are measured, gates of
-// those that might be cut are read (plan/gates.h), 64 deadlines are tried against an estimate of the makespan
+// those that might be cut are read (plan/gates.h), a deadline a thread is tried against an estimate of the makespan
 // (plan/deadline.h), and every cut follows in closed form, tile by tile (plan/cuts.h):
 //   - a tile longer than m is cut by warm-up where its gates decay soon enough, else by transition: a root, middle
 //     segments of which M and N are made at once, and dependents, as long as their hops leave them;
@@ -26,7 +26,6 @@ union Memory {
     Length lengths[mostLong];
     Runs placed[mostLong];
     Kinds kinds;
-    Deadline tried[tries];
   };
   struct {
     Int counts[warps][bins];
@@ -86,15 +85,16 @@ __device__ Plan choose(const Call &call, const Most &lengths, const Tiles &tiles
   const bool invariant = call.shape.invariant();
   const float high = fminf(lengths.most, invariant ? cutLength : lengths.most) + start;
   const float m = fmaxf(high, share * 1.001f);
-  Deadline deadline{fmaxf(high, share), m, m, m, 0, 0}; // nothing is cut for parallelism
+  Deadline deadline{m, false}; // nothing is cut for parallelism
   bool allLong = !invariant;
   if (tiles.count && !invariant) {
     findKinds(tiles, memory.kinds);
-    deadline = search(call, tiles, low, high, deadline, memory.kinds, memory.tried);
+    deadline = search(call, tiles, low, high, deadline, fmaxf(high, share), memory.kinds);
     allLong = tiles.isLong(memory.kinds.least, deadline.m);
   }
   const float shortest = deadline.m / shortShare;
-  return {deadline, 0, 0, invariant ? 0 : hop, shortest, !allLong || tiles.most > shortest};
+  const float run = fmaxf(deadline.m, start + 6);
+  return {deadline, run, run, invariant ? 0 : hop, shortest, !allLong || tiles.most > shortest};
 }
 
 // The cut tiles: the first in shared memory, and few calls have more.
@@ -288,16 +288,6 @@ __device__ void writeHeader(const Call &call, const Header &header) {
     *call.place<Header>(0) = header;
 }
 
-// Slices of a run: beside transitions some, a hand-over each but for the last of a run, as far as there are slots, and
-// time for the next slice to wait for a block.
-__device__ Int slicesOf(const Call &call, const Deadline &deadline) {
-  if (deadline.m - deadline.run < leastSlice / 2)
-    return 1;
-  const float slots = call.at.slots - call.at.matrices - deadline.linked;
-  return max(
-      1, min(slices, Int(fminf(deadline.run * (1.f / leastSlice), 1 + slots * deadline.run * inverse(deadline.free)))));
-}
-
 __device__ bool fits(const Call &call, const Count &listed) {
   const Layout at = call.at; // all of it at once
   return listed.tiles <= at.cutTiles & listed.items <= at.cutItems & listed.middle <= at.matrices &
@@ -309,16 +299,10 @@ __device__ void makePlan(const Call &call, const Most &lengths, const Tiles &til
   const Cuts cuts{few, call.place<CutTile>(call.at.cuts)};
   if (call.shape.flags & Warm && tiles.count)
     findWarm(call, tiles);
-  Plan plan = choose(call, lengths, tiles, low, memory);
-  Count listed;
-  Int count = slicesOf(call, plan.deadline);
-#pragma unroll 1
-  do { // fewer slices where there are more hand-overs than were expected
-    plan.quantum = fmaxf(plan.deadline.run * inverse(count), start + 6);
-    plan.run = plan.quantum * count;
-    listed = listTiles(call, tiles, plan, cuts, memory);
-  } while (!fits(call, listed) && --count);
-  if (!count || !tiles.all) // no place for the plan, as offsets that overlap may bring about: nothing is cut
+  const Plan plan = choose(call, lengths, tiles, low, memory);
+  const Count listed = listTiles(call, tiles, plan, cuts, memory);
+  if (!fits(call, listed) ||
+      !tiles.all) // no place for the plan, as offsets that overlap may bring about: nothing is cut
     return writeHeader(call, natural(call.shape.columns));
   const Int slots = listed.middle + listed.slots, guards = call.shape.flags & InPlace ? listed.tiles : 0;
   const Int rows = (slots + guards) * flagWords / 4;

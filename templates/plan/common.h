@@ -14,20 +14,16 @@ constexpr Int mostLong = 192; // tiles that are longer than the blocks' mean: fe
 constexpr float stateStep = float(GDN_STATE) / GDN_FULL, start = float(GDN_START) / GDN_FULL;
 constexpr float flag = float(GDN_FLAG) / GDN_FULL, hop = float(GDN_HOP) / GDN_FULL;
 constexpr float planSteps = float(GDN_PLAN) / GDN_FULL; // what the plan itself takes
-constexpr float linkedFixed = 2.5f * start + 3 * flag;  // starts and flags on the path of a tile cut by transition
+constexpr float linkedFixed = 2 * start + 2 * flag;     // starts and flags on the path of a tile cut by transition
 
 // Found by simulation.
-constexpr Int tries = 64; // deadlines
-constexpr float margin = 1.1f, marginLinked = 1.25f,
-                fee = 4; // a cut must win this factor, by transition the second, and so many steps
-constexpr float packed = 0.98f, packedLinked = 0.95f; // share of the blocks' time that items fill; beside transitions
-constexpr float pathShare = 0.95f;                    // of the deadline that a linked tile's path takes among others
-constexpr float manyShare = 0.25f;                    // of the blocks' time: so much else fills their gaps
-constexpr float rootShare = 0.6f;                     // a root segment is at least this part of the first dependent
-constexpr Int slices = 4, leastSlice = 32;            // of a run between warm-ups beside transitions; chunks
-constexpr Int shortShare = 16;                        // tiles up to this part of the deadline stay whole
-constexpr float least = 2, leastRest = 3;             // chunks of a first run and of a slice that are worth a cut
-constexpr float lastMore = 1;                         // by which a tile's last run may be longer than the others
+constexpr float margin = 1.05f, fee = 2; // a cut must win this factor and so many steps
+constexpr float packed = 0.98f;          // share of the blocks' time that items fill
+// The same of those that transitions link: where they have all blocks the sum, and less where runs keep some.
+constexpr float packedLeast = 0.7f, packedMore = 0.25f;
+constexpr Int shortShare = 16;            // tiles up to this part of the deadline stay whole
+constexpr float least = 2, leastRest = 3; // chunks of a first run and of a slice that are worth a cut
+constexpr float lastMore = 1;             // by which a tile's last run may be longer than the others
 constexpr float never = 1e30f;
 
 // ---- Arithmetic. Divisions that round as IEEE says take ten times as long, and there are many on the way to a plan.

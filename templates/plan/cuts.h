@@ -8,7 +8,7 @@ namespace {
 struct Plan {
   Deadline deadline;
   float run, quantum; // of the line: from a warm-up cut to the next, and from any cut to the next
-  float fall;         // by which each dependent segment is shorter than the one before
+  float fall;         // by which each dependent segment is shorter than the one before, where none rises
   float shortest;     // chunks: tiles up to it stay whole
   bool anyPlain;      // tiles lie on the line that are not cut by warm-up
 };
@@ -131,7 +131,7 @@ __device__ Candidate candidate(const Call &call, const Tiles &tiles, const Plan 
     linked = linked && pieces > 2 && call.shape.hops();
     segments = {linked ? pieces - 2 : decays ? pieces - 1 : 0, cutLength, cutLength};
   } else {
-    segments = segmentsOf(chunks, plan.deadline.limit);
+    segments = segmentsOf(chunks, plan.deadline);
   }
   found.way = linked && part ? Candidate::None : Candidate::Fixed;
   found.cut = {tile.sequence,      span.begin,      span.end,      tile.head,

@@ -112,17 +112,18 @@ __device__ Piece linkedPiece(const Call &call, const Plan &plan, const CutTile &
   Item item = itemOf({tile.begin, tile.end}, tile.sequence, tile.head, column, first, last);
   if (isScan)
     item.end = item.begin;
-  const float after = flag + start + tile.step + (hop - plan.fall) * x; // from the root's end to the tile's
+  // From the end of what a hop needs to the tile's.
+  const float after = 2 * flag + start + tile.step + (hop - plan.fall) * x - hop * max(0, segment - 1);
   if (isRoot) {
     item.to = root;
-    return {item, size + start + flag + after, false};
+    return {item, size + start + after, false};
   }
   if (isMaker) {
     const bool isMatrix = ofParts % 2 == 0;
     item.warm = size;
     item.from = isMatrix ? Identity : Zeros;
     item.to = tile.middle + segment - 1 + (isMatrix ? matrixBase : 0);
-    return {item, size * stateStep + start + flag + after, false};
+    return {item, size * stateStep + start + after, false};
   }
   const bool isFirst = segment == 1; // it follows the root; else the segment before, whose slot held N first
   item.from = isFirst ? root : tile.middle + segment - 2;
