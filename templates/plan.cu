@@ -94,7 +94,7 @@ __device__ Plan choose(const Call &call, const Most &lengths, const Tiles &tiles
   }
   const float shortest = deadline.m / shortShare;
   const float run = fmaxf(deadline.m, start + 6);
-  return {deadline, run, run, invariant ? 0 : hop, shortest, !allLong || tiles.most > shortest};
+  return {deadline, run, invariant ? 0 : hop, shortest, !allLong || tiles.most > shortest};
 }
 
 // The cut tiles: the first in shared memory, and few calls have more.
@@ -301,8 +301,8 @@ __device__ void makePlan(const Call &call, const Most &lengths, const Tiles &til
     findWarm(call, tiles);
   const Plan plan = choose(call, lengths, tiles, low, memory);
   const Count listed = listTiles(call, tiles, plan, cuts, memory);
-  if (!fits(call, listed) ||
-      !tiles.all) // no place for the plan, as offsets that overlap may bring about: nothing is cut
+  // No place for the plan, as offsets that overlap may bring about: nothing is cut.
+  if (!fits(call, listed) || !tiles.all)
     return writeHeader(call, natural(call.shape.columns));
   const Int slots = listed.middle + listed.slots, guards = call.shape.flags & InPlace ? listed.tiles : 0;
   const Int rows = (slots + guards) * flagWords / 4;

@@ -88,14 +88,13 @@ struct alignas(16) LongTile {
 static_assert(sizeof(LongTile) == longBytes);
 
 // A tile that is not whole and short, and how it is cut. On the line: warm-up cuts after `first` chunks and then every
-// `step`, and hand-overs in the first run, those between and the last. By transition: `cuts` middle segments, the root
-// of `first` and the first dependent of `step` chunks.
+// `step`, or else hand-overs. By transition: `cuts` middle segments, `first` and `step` as of Segments.
 struct alignas(16) CutTile {
   Int sequence, begin, end, head;
   Int part, cuts; // part -1: all tiles of the head, which share their matrices
   float first, step;
-  Int firstHands, hands, lastHands;
-  float firstSlice, slice;  // the last slice of the first run, and of others
+  Int hands;
+  float slice;              // chunks of the last one
   Int items, slots, middle; // number of the first of each
   __device__ Int chunks() const { return Span{begin, end}.chunks(); }
 };

@@ -7,10 +7,10 @@ namespace {
 
 struct Plan {
   Deadline deadline;
-  float run, quantum; // of the line: from a warm-up cut to the next, and from any cut to the next
-  float fall;         // by which each dependent segment is shorter than the one before, where none rises
-  float shortest;     // chunks: tiles up to it stay whole
-  bool anyPlain;      // tiles lie on the line that are not cut by warm-up
+  float run;      // of the line: from a cut to the next
+  float fall;     // by which each dependent segment is shorter than the one before, where none rises
+  float shortest; // chunks: tiles up to it stay whole
+  bool anyPlain;  // tiles lie on the line that are not cut by warm-up
 };
 
 __device__ float modulo(float x, float y) { return x - floorf(x * inverse(y)) * y; }
@@ -55,39 +55,21 @@ __device__ float placeWarm(const Tiles &tiles, Int parts, const Plan &plan, Leng
   return plan.run - room;
 }
 
-// Hand-overs in a run of `size` chunks that begins at `at` on the line: where a quantum of it ends.
-__device__ Int handsOf(float size, float at, float quantum, float &slice) {
-  float room = quantum - modulo(at, quantum);
+// Hand-overs of a tile at `at` on the line: where a run of it ends.
+__device__ Int handsOf(Int chunks, float at, float run, float &slice) {
+  float room = run - modulo(at, run);
   if (room <= start + leastRest)
-    room += quantum;
+    room += run;
   slice = room - start;
-  const float more = size - leastRest - slice;
-  return more < 0 ? 0 : Int(more * inverse(quantum - start)) + 1;
-}
-
-// A tile at `at` on the line, cut by warm-up as `runs` says.
-__device__ CutTile onLine(const Plan &plan, Span span, Int sequence, Int head, Int part, const Runs &runs, float step,
-                          Int warm, float at) {
-  CutTile tile{sequence, span.begin, span.end, head, part, Int(runs.cuts), runs.first, step};
-  const Int chunks = span.chunks();
-  const float quantum = plan.quantum;
-  if (warm && quantum >= plan.run) // no run that ends where its share does is sliced
-    return tile;
-  tile.firstHands = handsOf(tile.cuts ? runs.first : chunks, at, quantum, tile.firstSlice);
-  if (tile.cuts) { // runs but the first begin with a warm-up, where a quantum begins
-    const float last = chunks - (runs.first + (runs.cuts - 1) * step);
-    tile.hands = handsOf(step, warm * stateStep, quantum, tile.slice);
-    tile.lastHands = handsOf(last, warm * stateStep, quantum, tile.slice);
-  }
-  return tile;
+  const float more = chunks - leastRest - slice;
+  return more < 0 ? 0 : Int(more * inverse(run - start)) + 1;
 }
 
 __device__ Count countOf(const Call &call, const CutTile &tile) {
   const Int x = tile.cuts;
   if (tile.part < 0)
     return {1, call.parts * (3 * x + 2) + call.shape.valueDim / 64 * ((x + maxHops - 1) / maxHops), 1, x, 0};
-  const Int hands = tile.firstHands + (x ? (x - 1) * tile.hands + tile.lastHands : 0);
-  return {1, 1 + x + hands, hands, 0, 0};
+  return {1, 1 + x + tile.hands, tile.hands, 0, 0};
 }
 
 // A tile, and where it goes. None: with another, or it is listed elsewhere. Fixed: as `cut` says.
@@ -144,19 +126,20 @@ __device__ Candidate candidate(const Call &call, const Tiles &tiles, const Plan 
 __device__ void cutOnLine(const Plan &plan, Candidate &tile, const Runs *placed, Int i, float &line) {
   const bool mine = tile.way == Candidate::Line, decays = mine && tile.warm <= longestWarm, plain = mine && !decays;
   const Int chunks = tile.span.chunks();
-  Runs runs{};
   float place = 0, total = 0;
   if (plan.anyPlain)
     place = line + prefix(plain ? chunks + start : 0, plain, total);
   line += total;
-  if (decays) {
-    runs = placed[i];
-    place = -runs.first - start;
+  if (!mine)
+    return;
+  tile.cut = {tile.sequence, tile.span.begin, tile.span.end, tile.head, tile.part};
+  if (plain) {
+    tile.cut.hands = handsOf(chunks, place, plan.run, tile.cut.slice);
+  } else {
+    tile.cut.cuts = Int(placed[i].cuts);
+    tile.cut.first = placed[i].first;
+    tile.cut.step = plan.run - (tile.warm * stateStep + start);
   }
-  const Int warm = decays ? tile.warm : 0;
-  if (mine)
-    tile.cut = onLine(plan, tile.span, tile.sequence, tile.head, tile.part, runs, plan.run - (warm * stateStep + start),
-                      warm, place);
 }
 
 } // namespace

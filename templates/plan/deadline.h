@@ -54,7 +54,7 @@ struct Segments {
   }
   // Of segment j; `fall` in the place of `hop`, as where all are of one length nothing rises.
   __device__ Int end(Int j, Int chunks, float fall) const {
-    const Int up = min(j, rising()), ups = up * (up - 1) / 2;
+    const Int up = fall > 0 ? min(j, rising()) : 0, ups = up * (up - 1) / 2;
     const float risen = (up * begin() + ups * hop) * (1 / stateStep),
                 fallen = (j - up) * step - (j * (j - 1) / 2 - ups) * fall;
     return j > middle ? chunks : Int(rintf(root + risen + fallen));

@@ -30,50 +30,35 @@ __device__ Int warmUp(const Call &call, const CutTile &tile, Int first) {
   return min(first, Int(*warmAt(call, tile.begin, first, tile.head)));
 }
 
-// Slice of a run of a tile on the line, in chunks; the `end` is the run's.
+// A piece of a tile on the line, in chunks: one of its runs, or of its slices.
 struct Slice {
-  Int run, number, hands, first, last;
-  float end;
-  bool isCold; // it begins with a warm-up
-  Int warm;
+  Int first, last, warm;
+  float tail;
 };
 
-// Of item j of a tile. A run lies on the line with its end first: so a tile's early part, which must run first, comes
-// first in one block's share, and its late part last in another's.
+// Of item j of a tile. A tile lies on the line with its end first: so its early part, which must run first, comes first
+// in one block's share, and its late part last in another's.
 __device__ Slice sliceOf(const Call &call, const Plan &plan, const CutTile &tile, Int j) {
-  Int run = 0, slice = j, hands = tile.firstHands;
-  if (tile.cuts && j > hands) {
-    const Int k = j - hands - 1, each = 1 + tile.hands;
-    run = min(1 + (each == 1 ? k : quotient(k, each)), tile.cuts);
-    slice = k - (run - 1) * each;
-    hands = run == tile.cuts ? tile.lastHands : tile.hands;
-  }
-  const float begin = run ? runBegin(tile, run) : 0;
-  const float end = run == tile.cuts ? tile.chunks() : runBegin(tile, run + 1);
-  const float ofSlice = run ? tile.slice : tile.firstSlice;
-  auto edge = [&](Int i) { // where slice i begins
-    const float cut = end - ofSlice - (hands - i) * (plan.quantum - start);
-    return Int(rintf(i == 0 ? begin : i > hands ? end : cut));
+  const Int chunks = tile.chunks(), end = tile.cuts + tile.hands;
+  auto edge = [&](Int i) { // where piece i begins
+    const float cut = tile.cuts ? runBegin(tile, i) : chunks - tile.slice - (tile.hands - i) * (plan.run - start);
+    return i == 0 ? 0 : i > end ? chunks : Int(rintf(cut));
   };
-  const Int first = edge(slice);
-  const bool isCold = run && !slice;
-  return {run, slice, hands, first, edge(slice + 1), end, isCold, isCold ? warmUp(call, tile, first) : 0};
-}
-
-__device__ float tailOf(const Slice &slice) {
-  const Int more = slice.hands - slice.number;
-  return rintf(slice.end) - slice.first + (more + 1) * start + more * flag + slice.warm * stateStep;
+  const Int first = edge(j), last = edge(j + 1), more = tile.cuts ? 0 : tile.hands - j; // slices that wait for this one
+  const Int warm = tile.cuts && j ? warmUp(call, tile, first) : 0;
+  const float rest = (more ? chunks : last) - first;
+  return {first, last, warm, rest + (more + 1) * start + more * flag + warm * stateStep};
 }
 
 __device__ Piece linePiece(const Call &call, const Plan &plan, const CutTile &tile, Int middle, Int j) {
   const Slice slice = sliceOf(call, plan, tile, j);
   Item item = itemOf({tile.begin, tile.end}, tile.sequence, tile.head, tile.part * call.shape.columns,
                      slice.first - slice.warm, slice.last);
-  const Int slot = middle + tile.slots + j - slice.run; // a run's last item hands nothing over
+  const Int slot = middle + tile.slots + j; // the last slice hands nothing over
   item.warm = slice.warm;
-  item.from = slice.number ? slot - 1 : slice.warm < slice.first ? Zeros : Caller;
-  item.to = slice.number < slice.hands ? slot : slice.run == tile.cuts ? Caller : Nowhere;
-  return {item, tailOf(slice), false};
+  item.from = j && !tile.cuts ? slot - 1 : slice.warm < slice.first ? Zeros : Caller;
+  item.to = j == tile.cuts + tile.hands ? Caller : tile.cuts ? Nowhere : slot;
+  return {item, slice.tail, false};
 }
 
 // Where states are stored in place, of a tile with runs that may be through before another has taken the caller's
@@ -83,7 +68,7 @@ __device__ void guard(const Call &call, const Plan &plan, const CutTile &tile, I
   if (takes || stores)
     piece.item.guard = row;
   if (takes)
-    piece.tail = fmaxf(piece.tail, tailOf(sliceOf(call, plan, tile, countOf(call, tile).items - 1)));
+    piece.tail = fmaxf(piece.tail, sliceOf(call, plan, tile, tile.cuts).tail);
   if (!stores)
     return;
   Int taking = 1; // warm-ups may reach back to the sequence's begin
