@@ -96,6 +96,15 @@ static LogicalResult verifyYields(Operation *op) {
     return op->emitOpError("expected the region to yield the results");
   return success();
 }
+LogicalResult PerWarpOp::verify() {
+  WalkResult r = getBody().walk([&](Operation *op) {
+    if (!isa<MmaOp, WaitOp, OneWarpOp, TurnOp, PerWarpOp>(op))
+      return WalkResult::advance();
+    op->emitOpError("belongs to the whole role, not to one warp of it");
+    return WalkResult::interrupt();
+  });
+  return failure(r.wasInterrupted());
+}
 LogicalResult OneWarpOp::verify() { return verifyYields(*this); }
 LogicalResult TurnOp::verify() {
   if (failed(verifyYields(*this)))

@@ -461,15 +461,6 @@ ParseResult RoleOp::parse(OpAsmParser &p, OperationState &s) {
   s.addAttribute("copies", copies);
   return parseBody(p, s, args);
 }
-LogicalResult PerWarpOp::verify() {
-  WalkResult r = getBody().walk([&](Operation *op) {
-    if (!isa<MmaOp, WaitOp, OneWarpOp, TurnOp, PerWarpOp>(op))
-      return WalkResult::advance();
-    op->emitOpError("belongs to the whole role, not to one warp of it");
-    return WalkResult::interrupt();
-  });
-  return failure(r.wasInterrupted());
-}
 void RoleOp::print(OpAsmPrinter &p) {
   p << ' ';
   p.printSymbolName(getName());
