@@ -426,9 +426,12 @@ tile.template @forward {
         tile.if moves {                                             // what hops need travels as K and Q do
           %pieces, %turns = tile.call @pieces(%hops) : (i32) -> (i32, i32)
           %first_p, %step_p = tile.share %turns
-          scf.for %i = %first_p to %turns step %step_p : i32 {
-            tile.call @fetch(%i, %pieces, %segment, %v0, %slots, %m_hi, %m_lo, %flags, %kq)
-              : (i32, i32, i32, i32, !slot, !mat, !mat, !flag, !kq) -> ()
+          %jumps = arith.cmpi sgt, %hops, %c0 : i32
+          scf.if %jumps {
+            scf.for %i = %first_p to %turns step %step_p : i32 {
+              tile.call @fetch(%i, %pieces, %segment, %v0, %slots, %m_hi, %m_lo, %flags, %kq)
+                : (i32, i32, i32, i32, !slot, !mat, !mat, !flag, !kq) -> ()
+            }
           }
         }
         %n = tile.chunks %span

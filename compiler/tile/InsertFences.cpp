@@ -4,6 +4,7 @@
 #include "dialects/tile/Tile.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/SetVector.h"
 using namespace mlir;
 using namespace tile;
 
@@ -77,6 +78,21 @@ struct InsertFences : tile::impl::InsertFencesPassBase<InsertFences> {
     });
   }
 
+  // Slots left unread are waited for by the warp that fills them alone. The other warps meet it behind the loop: one of
+  // them may be the next to fill the ring.
+  static void meet(RoleOp role) {
+    llvm::SetVector<Operation *> loops;
+    role.walk([&](PutOp put) {
+      auto loop = put->getParentOfType<scf::ForOp>();
+      if (put.getUnread() && loop)
+        loops.insert(loop);
+    });
+    for (Operation *loop : loops) {
+      OpBuilder b(loop->getBlock(), std::next(loop->getIterator()));
+      SyncOp::create(b, loop->getLoc());
+    }
+  }
+
   // Scratch rows are written by their own warp and read by others. Between turns of the loop around, whoever reads is
   // ahead of whoever writes: in a loop the scan starts as if others' rows had just been read.
   static void synchronise(RoleOp role) {
@@ -88,7 +104,7 @@ struct InsertFences : tile::impl::InsertFencesPassBase<InsertFences> {
       auto write = dyn_cast<WriteOp>(op);
       bool reads = mma && mma.getI() > 0 && scratch(mma.getB());
       bool writes = isa<SolveBlocksOp>(op) || (write && scratch(write.getBuf()));
-      bool meets = isa<SyncOp>(op);
+      bool meets = isa<SyncOp>(op) && !isa<scf::IfOp>(op->getParentOp());
       if ((reads && written) || (writes && read)) {
         OpBuilder b(op);
         SyncOp::create(b, op->getLoc());
@@ -101,6 +117,7 @@ struct InsertFences : tile::impl::InsertFencesPassBase<InsertFences> {
   void runOnOperation() override {
     getOperation().walk([](PutOp put) { fence(put); });
     getOperation().walk([](GetOp get) { fence(get); });
+    getOperation().walk([](RoleOp role) { meet(role); });
     getOperation().walk([](RoleOp role) { follow(role); });
     getOperation().walk([](RoleOp role) { synchronise(role); });
   }

@@ -3,6 +3,11 @@
 // RUN: gdn-opt %S/../../../templates/forward.mlir --tile-pipeline="values=K=128,V=128,aux=1" | FileCheck --check-prefixes=CHECK,ALONE %s
 // CHECK: %[[KQ:.*]] = tile.ring depth(4)
 // CHECK: %[[T:.*]] = tile.ring depth({{.*}}zeroed} : <!tile.buf
+// Warps meet the one that has waited for slots which they leave unread, before one of them fills the ring.
+// CHECK: tile.put unread %[[KQ]]
+// CHECK: } {warp = 0 : i64}
+// CHECK-NEXT: }
+// CHECK-NEXT: tile.sync
 // Warps that work side by side are not held up between.
 // CHECK: tile.cumsum
 // CHECK: } {warp = 0 : i64}
