@@ -254,20 +254,12 @@ void Lowering::lowerPrefetch(PrefetchOp op) {
   forgetLane();
 }
 
-// A thread a flag spins, the others wait for it.
+// One thread spins, the others wait for it.
 void Lowering::lowerAwait(AwaitOp op) {
-  bool alone = op->getParentOfType<OneWarpOp>() != nullptr, both = !op.getOther().empty();
+  bool alone = op->getParentOfType<OneWarpOp>() != nullptr;
   forgetLane();
   Value at = elementAddress(op.getFlags(), flat(op.getIndex()), {}, 4), count = scalar(op.getCount());
-  Value spins = alone ? isLane0() : isFirstThread();
-  if (both) {
-    Value other = elementAddress(op.getFlags(), flat(op.getOther()), {}, 4), second = eq(lane(), 1);
-    at = select(second, other, at);
-    if (!alone)
-      second = arith::AndIOp::create(b, loc, second, eq(warpInCopy(), 0));
-    spins = arith::OrIOp::create(b, loc, spins, second);
-  }
-  auto spinner = scf::IfOp::create(b, loc, spins, false);
+  auto spinner = scf::IfOp::create(b, loc, alone ? isLane0() : isFirstThread(), false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(spinner.thenBlock()->getTerminator());
   ::sm::FlagWaitOp::create(b, loc, at, count);
