@@ -25,6 +25,7 @@
 !blk    = !tile.frag<[chunk, 16], f32>      // one block diagonal of a [chunk, chunk] matrix
 !blkh   = !tile.frag<[chunk, 16], f16>
 !row    = !tile.frag<[1, chunk], f32>       // one value a token, broadcast down the rows
+!bits   = !tile.frag<[1, chunk], any>       // the same as it was loaded
 !col    = !tile.frag<[chunk, 1], f32>
 !one    = !tile.frag<[1, 1], f32>
 
@@ -231,17 +232,18 @@ tile.template @forward {
 
   // By the warp that makes a chunk's gates of them.
   tile.proc @load_gates(%g_in: !gv, %beta_in: !gv, %vh: i32, %here: !tile.chunk) {
-    %g, %beta = tile.one_warp -> (!row, !row) {
-      %x = tile.load %g_in[%vh] at %here : !gv to !row
-      %y = tile.load %beta_in[%vh] at %here : !gv to !row
-      tile.yield %x, %y : !row, !row
+    %g, %beta = tile.one_warp -> (!bits, !bits) {
+      %x = tile.load %g_in[%vh] at %here : !gv to !bits
+      %y = tile.load %beta_in[%vh] at %here : !gv to !bits
+      tile.yield %x, %y : !bits, !bits
     }
-    tile.yield %g, %beta : !row, !row
+    tile.yield %g, %beta : !bits, !bits
   }
 
   // What a copy needs of its next chunk c, if there is one: gates, and K and Q, or, for the state alone, K. A warp each.
-  tile.proc @prepare(%g: !row, %beta: !row, %c: i32, %n: i32, %span: !tile.span, %kh: i32, %vh: i32, %warm: i32, %from: i32,
-                     %k_in: !qv, %q_in: !qv, %A_log: !hv, %dt_bias: !hv, %scale: f32, %options: i32, %gates: !gates, %kq: !kq) {
+  tile.proc @prepare(%g_bits: !bits, %beta_bits: !bits, %c: i32, %n: i32, %span: !tile.span, %kh: i32, %vh: i32, %warm: i32, %from: i32,
+                     %g_in: !gv, %beta_in: !gv, %k_in: !qv, %q_in: !qv, %A_log: !hv, %dt_bias: !hv,
+                     %scale: f32, %options: i32, %gates: !gates, %kq: !kq) {
     %c0 = tile.value 0 : i32
     %identity = tile.value 0 - 3 : i32
     %log2e = tile.fill 1.44269504 : !row
@@ -250,6 +252,8 @@ tile.template @forward {
       %here = tile.chunk %span[%c]
       %full = arith.cmpi sge, %c, %warm : i32
       tile.one_warp {
+        %g = tile.widen %g_bits of %g_in : !bits, !gv
+        %beta = tile.widen %beta_bits of %beta_in : !bits, !gv
         %plain = arith.cmpi eq, %options, %c0 : i32
         %g2, %beta2 = scf.if %plain -> (!row, !row) {
           %x = tile.mul %g, %log2e : !row, !row
@@ -437,9 +441,10 @@ tile.template @forward {
         %n = tile.chunks %span
         %first, %step = tile.share %n
         %here0 = tile.chunk %span[%first]
-        %g0, %beta0 = tile.call @load_gates(%g_in, %beta_in, %vh, %here0) : (!gv, !gv, i32, !tile.chunk) -> (!row, !row)
-        tile.call @prepare(%g0, %beta0, %first, %n, %span, %kh, %vh, %warm, %from, %k_in, %q_in, %A_log, %dt_bias, %scale, %options, %gates, %kq)
-          : (!row, !row, i32, i32, !tile.span, i32, i32, i32, i32, !qv, !qv, !hv, !hv, f32, i32, !gates, !kq) -> ()
+        %g0, %beta0 = tile.call @load_gates(%g_in, %beta_in, %vh, %here0) : (!gv, !gv, i32, !tile.chunk) -> (!bits, !bits)
+        tile.call @prepare(%g0, %beta0, %first, %n, %span, %kh, %vh, %warm, %from, %g_in, %beta_in, %k_in, %q_in, %A_log,
+                           %dt_bias, %scale, %options, %gates, %kq)
+          : (!bits, !bits, i32, i32, !tile.span, i32, i32, i32, i32, !gv, !gv, !qv, !qv, !hv, !hv, f32, i32, !gates, !kq) -> ()
         scf.for %c = %first to %n step %step : i32 {
           %here = tile.chunk %span[%c]
           %full = arith.cmpi sge, %c, %warm : i32
@@ -453,12 +458,12 @@ tile.template @forward {
           }
           %next = arith.addi %c, %step : i32
           %there = tile.chunk %span[%next]
-          %g_soon, %beta_soon = tile.if late -> (!row, !row) {
-            %x = tile.fill 0.0 : !row
-            tile.yield %x, %x : !row, !row
+          %g_soon, %beta_soon = tile.if late -> (!bits, !bits) {
+            %x = tile.undef : !bits
+            tile.yield %x, %x : !bits, !bits
           } else {
-            %x, %y = tile.call @load_gates(%g_in, %beta_in, %vh, %there) : (!gv, !gv, i32, !tile.chunk) -> (!row, !row)
-            tile.yield %x, %y : !row, !row
+            %x, %y = tile.call @load_gates(%g_in, %beta_in, %vh, %there) : (!gv, !gv, i32, !tile.chunk) -> (!bits, !bits)
+            tile.yield %x, %y : !bits, !bits
           }
           %rq = tile.if l2norm -> (!col) {
             %qq = tile.row_squares %qt : !kb
@@ -512,15 +517,16 @@ tile.template @forward {
             tile.per_warp { tile.call @inverse(%Ah, %Al, %D, %tt) : (!sqh, !sqh, !blk, !tb) -> () }
           }
           tile.if profile { tile.stamp %clocks at 12 : !clk }
-          %g1, %beta1 = tile.if late -> (!row, !row) {
-            %x, %y = tile.call @load_gates(%g_in, %beta_in, %vh, %there) : (!gv, !gv, i32, !tile.chunk) -> (!row, !row)
-            tile.yield %x, %y : !row, !row
-          } else { tile.yield %g_soon, %beta_soon : !row, !row }
+          %g1, %beta1 = tile.if late -> (!bits, !bits) {
+            %x, %y = tile.call @load_gates(%g_in, %beta_in, %vh, %there) : (!gv, !gv, i32, !tile.chunk) -> (!bits, !bits)
+            tile.yield %x, %y : !bits, !bits
+          } else { tile.yield %g_soon, %beta_soon : !bits, !bits }
 
           // Then P. Meanwhile warps that have less of the inverse bring what this copy's next chunk needs.
           tile.if ahead {
-            tile.call @prepare(%g1, %beta1, %next, %n, %span, %kh, %vh, %warm, %from, %k_in, %q_in, %A_log, %dt_bias, %scale, %options, %gates, %kq)
-              : (!row, !row, i32, i32, !tile.span, i32, i32, i32, i32, !qv, !qv, !hv, !hv, f32, i32, !gates, !kq) -> ()
+            tile.call @prepare(%g1, %beta1, %next, %n, %span, %kh, %vh, %warm, %from, %g_in, %beta_in, %k_in, %q_in, %A_log,
+                               %dt_bias, %scale, %options, %gates, %kq)
+              : (!bits, !bits, i32, i32, !tile.span, i32, i32, i32, i32, !gv, !gv, !qv, !qv, !hv, !hv, f32, i32, !gates, !kq) -> ()
           }
           %qk = scf.if %full -> (!sq) {
             %qk_ = tile.mma %qt, trans %kt : !kb, !kb
@@ -544,8 +550,9 @@ tile.template @forward {
           tile.if profile { tile.stamp %clocks at 14 : !clk }
           tile.release %gates : !gates
           tile.if ahead {} else {
-            tile.call @prepare(%g1, %beta1, %next, %n, %span, %kh, %vh, %warm, %from, %k_in, %q_in, %A_log, %dt_bias, %scale, %options, %gates, %kq)
-              : (!row, !row, i32, i32, !tile.span, i32, i32, i32, i32, !qv, !qv, !hv, !hv, f32, i32, !gates, !kq) -> ()
+            tile.call @prepare(%g1, %beta1, %next, %n, %span, %kh, %vh, %warm, %from, %g_in, %beta_in, %k_in, %q_in, %A_log,
+                               %dt_bias, %scale, %options, %gates, %kq)
+              : (!bits, !bits, i32, i32, !tile.span, i32, i32, i32, i32, !gv, !gv, !qv, !qv, !hv, !hv, f32, i32, !gates, !kq) -> ()
           }
         }
       }

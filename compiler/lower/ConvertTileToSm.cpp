@@ -15,7 +15,7 @@ int64_t Lowering::registersOf(FragType t) const {
     n = t.dim(1) == 1 ? 1 : t.getLanes() ? t.dim(1) / 32 : t.dim(1) / 4;
   else
     n = t.dim(1) == 1 ? 2 : t.dim(1) / 2; // [16 rows a warp, columns] as a product leaves it
-  return t.getElement().isF32() ? n : n / 2;
+  return t.getElement().isBF16() || t.getElement().isF16() ? n / 2 : n;
 }
 SmallVector<Type> Lowering::typesOf(Type t) const {
   MLIRContext *ctx = t.getContext();
@@ -402,6 +402,7 @@ LogicalResult Lowering::lowerOp(Operation &op) {
       .Case([&](CumsumOp o) { return lowerCumsum(o), success(); })
       .Case([&](LastOp o) { return lowerLast(o), success(); })
       .Case([&](ConvertOp o) { return lowerConvert(o), success(); })
+      .Case([&](WidenOp o) { return lowerWiden(o), success(); })
       .Case([&](ColumnsOp o) { return lowerColumns(o), success(); })
       .Case([&](DiagonalOp o) { return lowerDiagonal(o), success(); })
       .Case<AddOp, SubFOp, MulOp, NegOp, Exp2Op, SigmoidOp, SoftplusOp, Log2Op, RsqrtOp, ScaleOp, AtLeastOp, FillOp,

@@ -116,7 +116,7 @@ SmallVector<Value> Lowering::loadElement(LoadOp op) {
   });
 }
 
-// Two tokens a lane; past the chunk's end, zeros.
+// Two tokens a lane; past the chunk's end, zeros. Nothing is computed from the bits: the warp need not wait for them.
 SmallVector<Value> Lowering::loadRow(LoadOp op) {
   ViewRef &view = views.at(op.getView());
   auto [first, rows] = rowsOf(op.getChunk());
@@ -125,17 +125,27 @@ SmallVector<Value> Lowering::loadRow(LoadOp op) {
   llvm::append_range(index, flat(op.getIndex()));
   Value at = elementOffset(op.getView(), index, {}), step = view.strides[0] ? view.strides[0] : i64(1);
   Value there[] = {cmp(arith::CmpIPredicate::slt, token, rows), cmp(arith::CmpIPredicate::slt, add(token, 1), rows)};
-  return ifWide(op.getView(), SmallVector<Type>(2, b.getF32Type()), [&](bool full) {
+  return ifWide(op.getView(), SmallVector<Type>(2, b.getI32Type()), [&](bool full) {
     int64_t bytes = full ? 4 : 2;
     Value here = add(view.pointer, mul(at, bytes));
     SmallVector<Value> out;
     for (Value valid : there) {
-      Type type = full ? Type(b.getF32Type()) : b.getI32Type();
-      Value v = ::sm::LoadGlobalOp::create(b, loc, TypeRange{type}, here, valid, !full).getResult(0);
-      out.push_back(full ? v : widen(v, view.element, false));
+      auto load = ::sm::LoadGlobalOp::create(b, loc, TypeRange{b.getI32Type()}, here, valid, !full);
+      out.push_back(load.getResult(0));
       here = add(here, mul(step, bytes));
     }
     return out;
+  });
+}
+
+// Opaque: else LLVM may widen them where they are loaded.
+void Lowering::lowerWiden(WidenOp op) {
+  Value element = views.at(op.getView()).element;
+  SmallVector<Value> bits;
+  for (Value loaded : regs.at(op.getBits()))
+    bits.push_back(::sm::OpaqueOp::create(b, loc, loaded));
+  regs[op.getResult()] = ifWide(op.getView(), SmallVector<Type>(bits.size(), b.getF32Type()), [&](bool full) {
+    return llvm::map_to_vector(bits, [&](Value v) { return full ? asFloat(v) : widen(v, element, false); });
   });
 }
 

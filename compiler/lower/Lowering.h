@@ -138,6 +138,7 @@ private:
   void lowerCopyIn(CopyInOp op);
   void lowerCopyOut(CopyOutOp op);
   void lowerLoad(LoadOp op);
+  void lowerWiden(WidenOp op);
   void lowerStore(StoreOp op);
   Value stampRow(Value view);
   void lowerStamp(StampOp op);

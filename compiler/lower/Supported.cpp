@@ -1,6 +1,6 @@
 #include "compiler/lower/Supported.h"
 #include "compiler/tile/Layout.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
 using namespace mlir;
@@ -11,12 +11,14 @@ constexpr int64_t lanesWide = 64; // two tokens a lane
 
 bool isSharedTile(BufType t) { return isTile(t) && !t.getElement().isF32() && !t.getTensor(); }
 bool isF32Row(BufType t) { return isRowBuffer(t) && t.getElement().isF32(); }
+bool isBits(Type t) { return isa<FragType>(t) && isa<AnyFloatType>(cast<FragType>(t).getElement()); }
 bool isF32(Value v) { return cast<FragType>(v.getType()).getElement().isF32(); }
 
 bool canLoad(FragType frag, ViewType view) {
   bool any = isa<AnyFloatType>(view.getElement());
-  return frag.getElement().isF32() &&
-         (frag.dim(0) > 1 ? any || view.getElement().isF32() : any && (frag.dim(1) == lanesWide || frag.dim(1) == 1));
+  if (frag.dim(0) == 1 && frag.dim(1) > 1)
+    return any && isBits(frag) && frag.dim(1) == lanesWide;
+  return frag.getElement().isF32() && (any || (frag.dim(0) > 1 && view.getElement().isF32()));
 }
 bool canStore(FragType frag, ViewType view) {
   return canLoad(frag, view) ||
@@ -45,7 +47,8 @@ const char *reason(Operation &op, bool perWarp) {
   auto unless = [](bool fine, const char *text) { return fine ? nullptr : text; };
   const char *copies = "expected a tile of 16-bit elements at least 64 columns wide";
   const char *global =
-      "expected fp32 and a view of any element type, or of the fragment's, and 64 tokens of a row, or one element";
+      "expected a matrix or one element in fp32, or 64 tokens of a row as bits, and a view of any element type, or of "
+      "the fragment's";
   return llvm::TypeSwitch<Operation *, const char *>(&op)
       .Case([&](CopyInOp o) { return unless(isSharedTile(o.getBuf().getType()), copies); })
       .Case([&](CopyOutOp o) { return unless(isSharedTile(o.getBuf().getType()), copies); })
@@ -91,6 +94,9 @@ LogicalResult tile::checkSupported(Operation &op, int64_t warps, bool perWarp) {
     if (auto f = dyn_cast<FragType>(t);
         f && ((f.dim(0) != 1 && f.dim(0) != 16 * warps) || (f.dim(1) != 1 && f.dim(1) % 16)))
       return op.emitOpError("expected 1 row or 16 a warp, and 1 column or a multiple of 16, got ") << f;
+  bool moves = isa<LoadOp, WidenOp, UndefOp, OneWarpOp, scf::IfOp>(op);
+  if (!moves && (llvm::any_of(op.getOperandTypes(), isBits) || llvm::any_of(op.getResultTypes(), isBits)))
+    return op.emitOpError("expected fp32, which tile.widen makes of bits");
   const char *text = reason(op, perWarp);
   return text ? op.emitOpError(text) : success();
 }

@@ -19,7 +19,7 @@ bool isRow(Value v) {
 }
 bool isElementwise(Operation *op) {
   return isa<AddOp, SubFOp, MulOp, NegOp, Exp2Op, SigmoidOp, SoftplusOp, Log2Op, RsqrtOp, ScaleOp, AtLeastOp, PadOp,
-             CumsumOp, LowerOp>(op);
+             CumsumOp, LowerOp, WidenOp>(op);
 }
 
 struct AssignLayouts : tile::impl::AssignLayoutsPassBase<AssignLayouts> {

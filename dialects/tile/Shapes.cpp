@@ -13,21 +13,22 @@ static bool exceeds(Attribute a, Attribute b) {
 static bool differ(Type a, Type b) { return a != b && !isa<DTypeType>(a) && !isa<DTypeType>(b); }
 
 //===-- types -----------------------------------------------------------------===//
-static LogicalResult verifyMatrix(function_ref<InFlightDiagnostic()> emit, ArrayRef<Attribute> dims, Type element) {
+static LogicalResult verifyMatrix(function_ref<InFlightDiagnostic()> emit, ArrayRef<Attribute> dims, Type element,
+                                  bool orBits) {
   if (dims.size() != 2)
     return emit() << "expected two dimensions, got " << dims.size();
   for (Attribute d : dims)
     if (isa<UnitAttr>(d) || (isa<IntegerAttr>(d) && intOf(d) < 1))
       return emit() << "expected dimensions of at least 1 that are known, got " << d;
-  if (!isElement(element))
+  if (!isElement(element) && !(orBits && isa<AnyFloatType>(element)))
     return emit() << "expected elements f32, bf16, f16 or a parameter, got " << element;
   return success();
 }
 LogicalResult FragType::verify(function_ref<InFlightDiagnostic()> emit, ArrayRef<Attribute> dims, Type element, bool) {
-  return verifyMatrix(emit, dims, element);
+  return verifyMatrix(emit, dims, element, true);
 }
 LogicalResult BufType::verify(function_ref<InFlightDiagnostic()> emit, ArrayRef<Attribute> dims, Type element, bool) {
-  return verifyMatrix(emit, dims, element);
+  return verifyMatrix(emit, dims, element, false);
 }
 LogicalResult RingType::verify(function_ref<InFlightDiagnostic()> emit, ArrayRef<Type> slot) {
   for (Type t : slot)
@@ -135,6 +136,20 @@ static LogicalResult verifyRow(Operation *op, FragType frag) {
 LogicalResult CumsumOp::verify() { return verifyRow(*this, getValue().getType()); }
 LogicalResult PadOp::verify() { return verifyRow(*this, getValue().getType()); }
 LogicalResult LastOp::verify() { return verifyRow(*this, getValue().getType()); }
+
+//===-- bits ----------------------------------------------------------------------===//
+LogicalResult WidenOp::inferReturnTypes(MLIRContext *ctx, std::optional<Location>, Adaptor op,
+                                        SmallVectorImpl<Type> &out) {
+  auto bits = cast<FragType>(op.getBits().getType());
+  out.push_back(FragType::get(ctx, bits.getDims(), Float32Type::get(ctx), bits.getLanes()));
+  return success();
+}
+LogicalResult WidenOp::verify() {
+  if (isa<AnyFloatType>(getBits().getType().getElement()) && isa<AnyFloatType>(getView().getType().getElement()))
+    return success();
+  return emitOpError("expected bits of a view of any element type, got ")
+         << getBits().getType() << " of " << getView().getType();
+}
 
 //===-- columns ------------------------------------------------------------------===//
 LogicalResult ColumnsOp::verify() {

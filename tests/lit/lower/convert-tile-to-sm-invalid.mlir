@@ -66,15 +66,42 @@ tile.kernel @narrow_copy(%b: !tile.buf<[64, 32], bf16>, %v: !tile.view<[?, ?, 64
 // -----
 tile.kernel @typed_view(%v: !tile.view<[?, ?], bf16>, %i: i32, %c: !tile.chunk) {
   tile.role @r warps(4) registers(64) {
-    // expected-error @+1 {{'tile.load' op expected fp32 and a view of any element type, or of the fragment's, and 64 tokens of a row, or one element}}
+    // expected-error @+1 {{'tile.load' op expected a matrix or one element in fp32, or 64 tokens of a row as bits, and a view of any element type, or of the fragment's}}
     %x = tile.load %v[%i] at %c : !tile.view<[?, ?], bf16> to !tile.frag<[1, 64], f32>
+  } {first_warp = 0 : i64}
+} {threads = 128 : i64, shared_bytes = 0 : i64, parameters = {chunk = 64 : i64}}
+
+// -----
+tile.kernel @wide_row(%v: !tile.view<[?, ?], any>, %i: i32, %c: !tile.chunk) {
+  tile.role @r warps(4) registers(64) {
+    // expected-error @+1 {{'tile.load' op expected a matrix or one element in fp32, or 64 tokens of a row as bits, and a view of any element type, or of the fragment's}}
+    %x = tile.load %v[%i] at %c : !tile.view<[?, ?], any> to !tile.frag<[1, 64], f32>
+  } {first_warp = 0 : i64}
+} {threads = 128 : i64, shared_bytes = 0 : i64, parameters = {chunk = 64 : i64}}
+
+// -----
+tile.kernel @computed_bits(%v: !tile.view<[?, ?], any>) {
+  tile.role @r warps(4) registers(64) {
+    %i = arith.constant 0 : i32
+    %c = tile.rows %i
+    %x = tile.load %v[%i] at %c : !tile.view<[?, ?], any> to !tile.frag<[1, 64], any, lanes>
+    // expected-error @+1 {{'tile.neg' op expected fp32, which tile.widen makes of bits}}
+    %y = tile.neg %x : !tile.frag<[1, 64], any, lanes>
+  } {first_warp = 0 : i64}
+} {threads = 128 : i64, shared_bytes = 0 : i64, parameters = {chunk = 64 : i64}}
+
+// -----
+tile.kernel @made_bits() {
+  tile.role @r warps(4) registers(64) {
+    // expected-error @+1 {{'tile.fill' op expected fp32, which tile.widen makes of bits}}
+    %x = tile.fill 0.0 : !tile.frag<[1, 64], any>
   } {first_warp = 0 : i64}
 } {threads = 128 : i64, shared_bytes = 0 : i64, parameters = {chunk = 64 : i64}}
 
 // -----
 tile.kernel @half_store(%v: !tile.view<[?, ?, ?, ?], any>, %i: i32, %x: !tile.frag<[64, 64], bf16>) {
   tile.role @r warps(4) registers(64) {
-    // expected-error @+1 {{'tile.store' op expected fp32 and a view of any element type, or of the fragment's, and 64 tokens of a row, or one element}}
+    // expected-error @+1 {{'tile.store' op expected a matrix or one element in fp32, or 64 tokens of a row as bits, and a view of any element type, or of the fragment's}}
     tile.store %x to %v[%i, %i, %i, %i] : !tile.frag<[64, 64], bf16> to !tile.view<[?, ?, ?, ?], any>
   } {first_warp = 0 : i64}
 } {threads = 128 : i64, shared_bytes = 0 : i64, parameters = {chunk = 64 : i64}}
