@@ -606,94 +606,101 @@ tile.template @forward {
 
         // Hops: S M in the form of rows, with both operands in two terms, onto N. The result takes N's place.
         %S1 = tile.if moves -> (!state) {
-          %works = arith.cmpi eq, %inside, %v1 : i32
-          %alone = tile.if states ge 2 -> (i1) {                    // else the copy that has nothing else to do raises flags
-            %no = arith.constant false
-            tile.yield %no : i1
-          } else { tile.yield %works : i1 }
-          %x = scf.if %works -> (!state) {
-            %y = scf.for %i = %c0 to %hops step %c1 iter_args(%S = %S0) -> (!state) : i32 {
-              %to_n = arith.addi %segment, %i : i32
-              %Sh = tile.convert %S : !state to !stateh
-              %Sw = tile.convert %Sh : !stateh to !state
-              %rest = tile.sub %S, %Sw : !state, !state
-              %Sl = tile.convert %rest : !state to !stateh
-              %n0, %n1 = tile.get %kq : !kq
-              %N0 = tile.unpack %n0, %n1 : !kb, !kb to !state
-              tile.release %kq : !kq
-              %hi0, %lo0 = tile.get %kq : !kq
-              %a0 = tile.columns %Sh from 0 : !stateh to !acch
-              %b0 = tile.columns %Sl from 0 : !stateh to !acch
-              %N1 = tile.call @hop_onto(%N0, %a0, %b0, %hi0, %lo0) : (!state, !acch, !acch, !kb, !kb) -> !state
-              tile.release %kq : !kq
-              %N2 = tile.if parts ge 2 -> (!state) {
-                %a1 = tile.columns %Sh from 64 : !stateh to !acch
-                %b1 = tile.columns %Sl from 64 : !stateh to !acch
-                %hi1, %lo1 = tile.get %kq : !kq
-                %z = tile.call @hop_onto(%N1, %a1, %b1, %hi1, %lo1) : (!state, !acch, !acch, !kb, !kb) -> !state
-                tile.release %kq : !kq
-                tile.yield %z : !state
-              } else { tile.yield %N1 : !state }
-              tile.store %N2 to %slots[%to_n, %vg, %c0] : !state to !slot
-              tile.signal %flags[%to_n, %place] by %alone : !flag
-              scf.yield %N2 : !state
-            }
-            scf.yield %y : !state
-          } else {
-            tile.if states ge 2 {
-              scf.for %i = %c0 to %hops step %c1 : i32 {
-                tile.call @let_pass(%kq) : (!kq) -> ()              // N
-                tile.call @let_pass(%kq) : (!kq) -> ()
-                tile.if parts ge 2 { tile.call @let_pass(%kq) : (!kq) -> () }
+          %landed = scf.if %jumps -> (!state) {                     // nearly no item does
+            %works = arith.cmpi eq, %inside, %v1 : i32
+            %alone = tile.if states ge 2 -> (i1) {                    // else the copy that has nothing else to do raises flags
+              %no = arith.constant false
+              tile.yield %no : i1
+            } else { tile.yield %works : i1 }
+            %x = scf.if %works -> (!state) {
+              %y = scf.for %i = %c0 to %hops step %c1 iter_args(%S = %S0) -> (!state) : i32 {
                 %to_n = arith.addi %segment, %i : i32
-                tile.signal %flags[%to_n, %place] by %other : !flag
+                %Sh = tile.convert %S : !state to !stateh
+                %Sw = tile.convert %Sh : !stateh to !state
+                %rest = tile.sub %S, %Sw : !state, !state
+                %Sl = tile.convert %rest : !state to !stateh
+                %n0, %n1 = tile.get %kq : !kq
+                %N0 = tile.unpack %n0, %n1 : !kb, !kb to !state
+                tile.release %kq : !kq
+                %hi0, %lo0 = tile.get %kq : !kq
+                %a0 = tile.columns %Sh from 0 : !stateh to !acch
+                %b0 = tile.columns %Sl from 0 : !stateh to !acch
+                %N1 = tile.call @hop_onto(%N0, %a0, %b0, %hi0, %lo0) : (!state, !acch, !acch, !kb, !kb) -> !state
+                tile.release %kq : !kq
+                %N2 = tile.if parts ge 2 -> (!state) {
+                  %a1 = tile.columns %Sh from 64 : !stateh to !acch
+                  %b1 = tile.columns %Sl from 64 : !stateh to !acch
+                  %hi1, %lo1 = tile.get %kq : !kq
+                  %z = tile.call @hop_onto(%N1, %a1, %b1, %hi1, %lo1) : (!state, !acch, !acch, !kb, !kb) -> !state
+                  tile.release %kq : !kq
+                  tile.yield %z : !state
+                } else { tile.yield %N1 : !state }
+                tile.store %N2 to %slots[%to_n, %vg, %c0] : !state to !slot
+                tile.signal %flags[%to_n, %place] by %alone : !flag
+                scf.yield %N2 : !state
               }
+              scf.yield %y : !state
+            } else {
+              tile.if states ge 2 {
+                scf.for %i = %c0 to %hops step %c1 : i32 {
+                  tile.call @let_pass(%kq) : (!kq) -> ()              // N
+                  tile.call @let_pass(%kq) : (!kq) -> ()
+                  tile.if parts ge 2 { tile.call @let_pass(%kq) : (!kq) -> () }
+                  %to_n = arith.addi %segment, %i : i32
+                  tile.signal %flags[%to_n, %place] by %other : !flag
+                }
+              }
+              scf.yield %S0 : !state
             }
-            scf.yield %S0 : !state
-          }
-          %pieces, %turns = tile.call @pieces(%hops) : (i32) -> (i32, i32)
-          scf.for %i = %pieces to %turns step %c1 : i32 { tile.call @let_pass(%kq) : (!kq) -> () }
-          tile.yield %x : !state
+            %pieces, %turns = tile.call @pieces(%hops) : (i32) -> (i32, i32)
+            scf.for %i = %pieces to %turns step %c1 : i32 { tile.call @let_pass(%kq) : (!kq) -> () }
+            scf.yield %x : !state
+          } else { scf.yield %S0 : !state }
+          tile.yield %landed : !state
         } else { tile.yield %S0 : !state }
 
         // Chunks for the state alone.
-        %S2 = scf.for %c = %c0 to %warm step %c1 iter_args(%S = %S1) -> (!state) : i32 {
-          %Sh = tile.convert %S : !state to !stateh
-          %kt, %qt = tile.get %kq : !kq
-          %ks_ = tile.mma %Sh, trans %kt : !stateh, !kb
-          %at, %bt, %sgt, %iat, %lt, %betat = tile.get %gates : !gates
-          %varies = tile.call @b_varies(%lt) : (!rowb) -> i1
-          %vt = tile.get %v : !v
-          %ks = tile.wait %ks_ : !tile.pending<!acc>
-          %vbox = tile.sub_tile %vt[%c0, %v1] : !vb to !vh
-          %Vh = tile.read trans %vbox : !vh
-          %Wh, %tt = tile.if l2norm -> (!wh, !tb) {
-            %y = tile.get %t : !t
-            %x = tile.call @right_side(%ks, %Vh, %at, %betat, %varies) : (!acc, !acch, !rowb, !rowb, i1) -> !wh
-            tile.release %v : !v
-            tile.yield %x, %y : !wh, !tb
-          } else {
-            %x = tile.call @right_side(%ks, %Vh, %at, %bt, %varies) : (!acc, !acch, !rowb, !rowb, i1) -> !wh
-            tile.release %v : !v
-            %y = tile.get %t : !t
-            tile.yield %x, %y : !wh, !tb
+        %warms = arith.cmpi sgt, %warm, %c0 : i32
+        %S2 = scf.if %warms -> (!state) {
+          %x = scf.for %c = %c0 to %warm step %c1 iter_args(%S = %S1) -> (!state) : i32 {
+            %Sh = tile.convert %S : !state to !stateh
+            %kt, %qt = tile.get %kq : !kq
+            %ks_ = tile.mma %Sh, trans %kt : !stateh, !kb
+            %at, %bt, %sgt, %iat, %lt, %betat = tile.get %gates : !gates
+            %varies = tile.call @b_varies(%lt) : (!rowb) -> i1
+            %vt = tile.get %v : !v
+            %ks = tile.wait %ks_ : !tile.pending<!acc>
+            %vbox = tile.sub_tile %vt[%c0, %v1] : !vb to !vh
+            %Vh = tile.read trans %vbox : !vh
+            %Wh, %tt = tile.if l2norm -> (!wh, !tb) {
+              %y = tile.get %t : !t
+              %x = tile.call @right_side(%ks, %Vh, %at, %betat, %varies) : (!acc, !acch, !rowb, !rowb, i1) -> !wh
+              tile.release %v : !v
+              tile.yield %x, %y : !wh, !tb
+            } else {
+              %x = tile.call @right_side(%ks, %Vh, %at, %bt, %varies) : (!acc, !acch, !rowb, !rowb, i1) -> !wh
+              tile.release %v : !v
+              %y = tile.get %t : !t
+              tile.yield %x, %y : !wh, !tb
+            }
+            %u_ = tile.mma %Wh, trans %tt lower : !wh, !tb
+            %b_now = tile.read %bt : !rowb
+            %gamC = tile.last %b_now : !row
+            %Sd = tile.mul %S, %gamC : !state, !one
+            %U = tile.wait %u_ : !tile.pending<!acc>
+            tile.release %t : !t
+            %Uh = tile.convert %U : !acc to !acch
+            %Ukh = tile.call @kept(%U, %Uh, %lt) : (!acc, !acch, !rowb) -> !acch
+            tile.release %gates : !gates
+            %s_ = tile.mma %Ukh, %kt into %Sd : !acch, !kb into !state
+            tile.release %kq : !kq
+            %pt = tile.get %p : !p
+            tile.release %p : !p
+            %Sn = tile.wait %s_ : !tile.pending<!state>
+            scf.yield %Sn : !state
           }
-          %u_ = tile.mma %Wh, trans %tt lower : !wh, !tb
-          %b_now = tile.read %bt : !rowb
-          %gamC = tile.last %b_now : !row
-          %Sd = tile.mul %S, %gamC : !state, !one
-          %U = tile.wait %u_ : !tile.pending<!acc>
-          tile.release %t : !t
-          %Uh = tile.convert %U : !acc to !acch
-          %Ukh = tile.call @kept(%U, %Uh, %lt) : (!acc, !acch, !rowb) -> !acch
-          tile.release %gates : !gates
-          %s_ = tile.mma %Ukh, %kt into %Sd : !acch, !kb into !state
-          tile.release %kq : !kq
-          %pt = tile.get %p : !p
-          tile.release %p : !p
-          %Sn = tile.wait %s_ : !tile.pending<!state>
-          scf.yield %Sn : !state
-        }
+          scf.yield %x : !state
+        } else { scf.yield %S1 : !state }
 
         tile.if checkpoints {                                       // what a sequence begins with; a warm-up begins with nothing
           %done = arith.ori %before, %warm : i32

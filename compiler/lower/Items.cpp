@@ -328,11 +328,25 @@ void Lowering::drawItem(ForeachOp op, Value number) {
   }
   forgetLane();
   ::sm::WarpSyncOp::create(b, loc);
+  writeKeyHead(parameters(op.getItems())[6], itemSlot(number));
+  ::sm::WarpSyncOp::create(b, loc);
   ::sm::MbarrierArriveOp::create(b, loc, itemBarrier(number, true), isLane0(), ValueRange{});
 }
 
-// Waits for the next item, and says whether it is one. The first warp of the kernel's first role has drawn it.
-Value Lowering::takeItem(ForeachOp op) {
+// Divided once, not by each warp of the block.
+void Lowering::writeKeyHead(Value ratio, Value slot) {
+  auto one = scf::IfOp::create(b, loc, isLane0(), false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(one.thenBlock()->getTerminator());
+  Value head = ::sm::LoadSharedOp::create(b, loc, TypeRange{b.getI32Type()}, add(slot, int64_t(offsetof(Item, head))))
+                   .getResult(0);
+  Value keyHead = arith::DivUIOp::create(b, loc, head, ratio);
+  ::sm::StoreSharedOp::create(b, loc, ValueRange{keyHead}, add(slot, int64_t(offsetof(Drawn, keyHead))), false);
+}
+
+// Waits for the next item. The first warp of the kernel's first role has drawn it. What every warp wants of it, read in
+// one go: sequence, heads, V column, warm-up, and where its state comes from; and whether it is an item.
+std::pair<Value, SmallVector<Value>> Lowering::takeItem(ForeachOp op) {
   Value number = field(ItemNumber);
   if (role == *kernel.getBody().getOps<RoleOp>().begin()) {
     auto drawer =
@@ -344,10 +358,14 @@ Value Lowering::takeItem(ForeachOp op) {
   }
   forgetLane();
   ::sm::MbarrierWaitOp::create(b, loc, itemBarrier(number, true), andi(shr(number, 1), 1));
-  Value last = ::sm::LoadSharedOp::create(b, loc, TypeRange{b.getI32Type()},
-                                          add(itemSlot(number), int64_t(offsetof(Item, last))))
-                   .getResult(0);
-  return eq(last, 0);
+  Value slot = itemSlot(number);
+  auto words = [&](size_t offset, size_t n) {
+    return ::sm::LoadSharedOp::create(b, loc, SmallVector<Type>(n, b.getI32Type()), add(slot, int64_t(offset)))
+        .getValues();
+  };
+  Value last = words(offsetof(Item, last), 1)[0], keyHead = words(offsetof(Drawn, keyHead), 1)[0];
+  ValueRange front = words(0, 4), back = words(offsetof(Item, column), 4);
+  return {eq(last, 0), {front[0], front[1], front[2], keyHead, front[3], back[0], back[1], back[2]}};
 }
 
 // The item lies in a record of the warp's, what is needed once in its slot: a role with few registers reads what it
@@ -358,22 +376,23 @@ LogicalResult Lowering::lowerForeach(ForeachOp op) {
   SmallVector<Value *> carried = movedIn(op);
   SmallVector<Value> inits = load(carried);
   SmallVector<Location> locations(inits.size(), loc);
-  auto loop = scf::WhileOp::create(b, loc, ValueRange(inits).getTypes(), inits);
+  SmallVector<Type> types(ValueRange(inits).getTypes());
+  constexpr size_t words = 8;
+  types.append(words, b.getI32Type());
+  auto loop = scf::WhileOp::create(b, loc, types, inits);
   OpBuilder::InsertionGuard guard(b);
   Block *before = b.createBlock(&loop.getBefore(), {}, ValueRange(inits).getTypes(), locations);
   forgetLane();
-  scf::ConditionOp::create(b, loc, takeItem(op), before->getArguments());
+  auto [some, item] = takeItem(op);
+  SmallVector<Value> taken(before->getArguments());
+  llvm::append_range(taken, item);
+  scf::ConditionOp::create(b, loc, some, taken);
 
-  Block *body = b.createBlock(&loop.getAfter(), {}, ValueRange(inits).getTypes(), locations);
+  locations.append(words, loc);
+  Block *body = b.createBlock(&loop.getAfter(), {}, types, locations);
   forgetLane();
-  store(carried, body->getArguments());
-  Value slot = itemSlot(field(ItemNumber));
-  auto words = [&](size_t offset) {
-    return ::sm::LoadSharedOp::create(b, loc, SmallVector<Type>(4, b.getI32Type()), add(slot, offset)).getValues();
-  };
-  ValueRange front = words(0), back = words(offsetof(Item, column));
-  Value kHead = arith::DivUIOp::create(b, loc, front[3], parameters(op.getItems())[6]);
-  writeRecord(Begin, {front[0], front[1], front[2], kHead, front[3], back[0], back[1], back[2]});
+  store(carried, ValueRange(body->getArguments()).drop_back(words));
+  writeRecord(Begin, ValueRange(body->getArguments()).take_back(words));
   auto inSlot = [](size_t offset) { return int64_t(recordBytes + offset) / 4; };
   const int64_t places[] = {Begin,
                             Sequence,
@@ -410,7 +429,7 @@ LogicalResult Lowering::lowerForeach(ForeachOp op) {
   writeRecord(FirstShared, {next, add(number, 1)});
   ::sm::MbarrierArriveOp::create(b, loc, itemBarrier(number, false), isLane0(), ValueRange{});
   scf::YieldOp::create(b, loc, load(carried));
-  store(carried, loop.getResults());
+  store(carried, loop.getResults().drop_back(words));
   forgetLane();
   return success();
 }

@@ -83,7 +83,8 @@ private:
   Value itemSlot(Value number);
   Value itemBarrier(Value number, bool full);
   SmallVector<Value> parameters(Value items);
-  Value takeItem(ForeachOp op);
+  void writeKeyHead(Value ratio, Value slot);
+  std::pair<Value, SmallVector<Value>> takeItem(ForeachOp op);
   void drawItem(ForeachOp op, Value number);
   void writeTile(ForeachOp op, ValueRange work, Value slot, Value number);
   void writeDrawn(Value plan, ValueRange header, Value slot, Value number);
