@@ -606,9 +606,9 @@ tile.template @forward {
 
         // Hops: S M in the form of rows, with both operands in two terms, onto N. The result takes N's place.
         %S1 = tile.if moves -> (!state) {
-          %landed = scf.if %jumps -> (!state) {                     // nearly no item does
+          %landed = scf.if %jumps -> (!state) {                     // few items do
             %works = arith.cmpi eq, %inside, %v1 : i32
-            %alone = tile.if states ge 2 -> (i1) {                    // else the copy that has nothing else to do raises flags
+            %alone = tile.if states ge 2 -> (i1) {                  // else the copy that has nothing else to do raises flags
               %no = arith.constant false
               tile.yield %no : i1
             } else { tile.yield %works : i1 }
@@ -643,7 +643,7 @@ tile.template @forward {
             } else {
               tile.if states ge 2 {
                 scf.for %i = %c0 to %hops step %c1 : i32 {
-                  tile.call @let_pass(%kq) : (!kq) -> ()              // N
+                  tile.call @let_pass(%kq) : (!kq) -> ()            // N
                   tile.call @let_pass(%kq) : (!kq) -> ()
                   tile.if parts ge 2 { tile.call @let_pass(%kq) : (!kq) -> () }
                   %to_n = arith.addi %segment, %i : i32

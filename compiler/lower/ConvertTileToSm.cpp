@@ -179,14 +179,18 @@ void Lowering::declareArguments(SmallVector<NamedAttribute> &attrs) {
       if (!direct)
         continue;
       view.pointer = param(longWord, "pointer", name);
-      bool contiguous = llvm::all_of(type.getDims().drop_front(), llvm::IsaPred<IntegerAttr>);
+      int64_t unit = intOf(type.getUnit()), inner = type.known();
       for (int64_t axis = 0; axis < rank; ++axis) {
-        if (axis == intOf(type.getUnit()))
+        if (axis == unit)
           continue;
-        int64_t stride = 1;
-        for (Attribute dim : contiguous ? type.getDims().drop_front(axis + 1) : ArrayRef<Attribute>())
-          stride *= intOf(dim);
-        view.strides[axis] = contiguous ? i64(stride) : param(longWord, "stride", name, {integer("axis", axis)});
+        if (unit < inner || (axis < inner && inner > 1)) {
+          view.strides[axis] = param(longWord, "stride", name, {integer("axis", axis)});
+          continue;
+        }
+        int64_t stride = axis > unit ? type.dim(unit) : 1;
+        for (int64_t i = std::max(axis + 1, inner); i < rank; ++i)
+          stride *= type.dim(i);
+        view.strides[axis] = i64(stride);
       }
       if (isa<AnyFloatType>(type.getElement()))
         view.element = param(word, "element", name);

@@ -150,8 +150,7 @@ void Lowering::lowerWiden(WidenOp op) {
 }
 
 // Visits a thread's registers of a matrix in global memory, the last two axes of its view, columns 8j + 2q + e and rows
-// + 8h, with the address of each (with `pairs`: of each two). One running address: with 64 of them at once there are no
-// registers left for the values.
+// + 8h, with the address of each (with `pairs`: of each two).
 void Lowering::forEachAddress(Value view, ValueRange index, FragType type, int64_t bytes, bool pairs,
                               function_ref<void(int64_t r, Value at)> visit) {
   ViewRef &v = views.at(view);
@@ -163,10 +162,8 @@ void Lowering::forEachAddress(Value view, ValueRange index, FragType type, int64
     return v.strides[axis] ? mul(v.strides[axis], n * bytes) : i64(n * bytes);
   };
   for (int64_t j = 0; j < type.dim(1) / 8; ++j) {
-    if (j)
-      at = ::sm::OpaqueOp::create(b, loc, add(at, step(columns, 8)));
     for (int64_t r = 4 * j; r < 4 * j + 4; r += pairs ? 2 : 1) {
-      Value here = at;
+      Value here = add(at, step(columns, 8 * j));
       if (r / 2 % 2)
         here = add(here, step(rows, 8));
       if (r % 2)

@@ -21,10 +21,6 @@ template <size_t N> bool find(const std::array<const char *, N> &names, const st
 
 int stridedAxes(ViewId id) {
   switch (id) {
-  case ViewId::StateIn:
-  case ViewId::StateOut:
-  case ViewId::CheckpointsOut:
-    return 4;
   case ViewId::Slots:
     return 3;
   case ViewId::Clocks:

@@ -157,8 +157,6 @@ gdn_status readState(const char *name, const gdn_state &state, int64_t rows, boo
   view.element = static_cast<ElementType>(state.dtype);
   view.data = state.data;
   view.strides = {state.sequence_stride, state.head_stride};
-  view.strides[2] = shape.stateVFirst ? shape.keyDim : 1;
-  view.strides[3] = shape.stateVFirst ? 1 : shape.valueDim;
   GDN_TRY(checkAddress(name, ".data", state.data, 16));
   return checkStrides({name,
                        {{"sequence_stride", rows, view.strides[0]}, {"head_stride", shape.headsV, view.strides[1]}},

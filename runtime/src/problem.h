@@ -37,7 +37,7 @@ struct View {
   // In elements. Of q, k, v, o, g, beta: token, head. Of states: sequence or row, v-head, row of V, column of K. Of
   // clocks: SM. Of what a plan's items leave for each other: flags: slot; slots: slot, row of V, column of K; m_hi and
   // m_lo: row, head.
-  std::array<int64_t, 4> strides{};
+  std::array<int64_t, 3> strides{};
   ElementType element = ElementType::F32;
 };
 

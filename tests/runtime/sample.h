@@ -33,11 +33,8 @@ inline Kernel forward(KernelKey key) {
                  std::to_string(key.split) + (key.profile ? "_profile" : "");
   kernel.params = {map("q_in", key.keyDim, key.io), map("k_in", key.keyDim, key.io), map("v_in", key.valueDim, key.io),
                    map("o_out", key.valueDim, key.io)};
-  for (const char *name : {"g_in", "beta_in"})
+  for (const char *name : {"g_in", "beta_in", "s_in", "s_out"})
     kernel.params.insert(kernel.params.end(), {pointer(name), stride(name, 0), stride(name, 1), element(name)});
-  for (const char *name : {"s_in", "s_out"})
-    kernel.params.insert(kernel.params.end(), {pointer(name), stride(name, 0), stride(name, 1), stride(name, 2),
-                                               stride(name, 3), element(name)});
   kernel.params.push_back({KernelParam::Kind::Scalar, "scale"});
   for (const char *name : {"cu_seqlens", "cu_wide", "sequences", "length", "tokens", "heads", "ratio"})
     kernel.params.push_back(batch(name));
