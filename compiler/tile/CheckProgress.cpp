@@ -1,4 +1,5 @@
-// tile-check-progress: plays the rings of a kernel for long, short, odd, even and empty items.
+// tile-check-progress: plays the rings of a kernel for long, short, odd, even and empty items, with and without hops
+// and chunks for the state alone.
 #include "compiler/tile/Passes.h"
 #include "dialects/tile/Tile.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -17,6 +18,9 @@ struct Event {
   enum Kind { Begin, Publish, Get, Release, Enter, Leave } kind;
   Value ring; // none for a turn
   Operation *op;
+};
+struct Piece {
+  int64_t chunks, warm, hops;
 };
 struct Player {
   RoleOp role;
@@ -39,14 +43,11 @@ struct Player {
 
 struct CheckProgress : tile::impl::CheckProgressPassBase<CheckProgress> {
   DenseMap<Value, int64_t> scalars;
-  ArrayRef<int64_t> items;
+  ArrayRef<Piece> items;
 
   static int64_t binary(Operation &op, int64_t a, int64_t b) {
     if (auto c = dyn_cast<arith::CmpIOp>(op))
-      return c.getPredicate() == arith::CmpIPredicate::ne    ? a != b
-             : c.getPredicate() == arith::CmpIPredicate::eq  ? a == b
-             : c.getPredicate() == arith::CmpIPredicate::sge ? a >= b
-                                                             : a < b;
+      return arith::applyCmpPredicate(c.getPredicate(), APInt(64, a, true), APInt(64, b, true));
     if (isa<arith::AddIOp>(op))
       return a + b;
     if (isa<arith::SubIOp>(op))
@@ -76,9 +77,11 @@ struct CheckProgress : tile::impl::CheckProgressPassBase<CheckProgress> {
         scalars[op.getResult(0)] = binary(op, scalars[op.getOperand(0)], scalars[op.getOperand(1)]);
       } else if (auto f = dyn_cast<ForeachOp>(op)) {
         int64_t sum = 0;
-        for (int64_t n : items) {
-          record(f.getBody().front(), p, n, sum);
-          sum += n;
+        for (const Piece &item : items) {
+          if (f.hasPieces())
+            scalars[f.getWarm()] = item.warm, scalars[f.getHops()] = item.hops;
+          record(f.getBody().front(), p, item.chunks, sum);
+          sum += item.chunks;
         }
       } else if (auto f = dyn_cast<scf::ForOp>(op)) {
         for (int64_t i = scalars[f.getLowerBound()]; i < scalars[f.getUpperBound()]; i += scalars[f.getStep()]) {
@@ -183,8 +186,8 @@ struct CheckProgress : tile::impl::CheckProgressPassBase<CheckProgress> {
     return success();
   }
 
-  LogicalResult play(KernelOp kernel, ArrayRef<int64_t> lengths) {
-    items = lengths;
+  LogicalResult play(KernelOp kernel, ArrayRef<Piece> pieces) {
+    items = pieces;
     std::vector<Player> players(1);
     record(kernel.getBody().front(), players[0], 0, 0); // scalars of the kernel's own body
     players.clear();
@@ -207,8 +210,18 @@ struct CheckProgress : tile::impl::CheckProgressPassBase<CheckProgress> {
                                       "get, and the first behind those that it holds");
     bool stuck = false;
     InFlightDiagnostic diag = kernel.emitError("roles stop with work left, for items of ");
-    llvm::interleaveComma(lengths, diag);
+    auto list = [&](int64_t Piece::*count) {
+      llvm::interleaveComma(pieces, diag, [&](const Piece &piece) { diag << piece.*count; });
+    };
+    list(&Piece::chunks);
     diag << " chunks";
+    if (llvm::any_of(pieces, [](const Piece &piece) { return piece.hops > 0; })) {
+      diag << ", of which ";
+      list(&Piece::warm);
+      diag << " for the state alone, behind ";
+      list(&Piece::hops);
+      diag << " hops";
+    }
     for (Player &p : players)
       if (p.next < p.events.size()) {
         stuck = true;
@@ -231,9 +244,14 @@ struct CheckProgress : tile::impl::CheckProgressPassBase<CheckProgress> {
     const std::vector<std::vector<int64_t>> chunks = {{9},          {8},          {0, 1, 0, 2},      {1, 1, 1, 1, 1, 1},
                                                       {5, 0, 3, 7}, {4, 2, 0, 6}, {1, 4, 3, 2, 0, 1}};
     for (auto kernel : getOperation().getOps<KernelOp>())
-      for (ArrayRef<int64_t> lengths : chunks)
-        if (failed(play(kernel, lengths)))
-          return signalPassFailure();
+      for (bool plain : {true, false})
+        for (ArrayRef<int64_t> lengths : chunks) {
+          SmallVector<Piece> pieces;
+          for (auto [i, n] : llvm::enumerate(lengths))
+            pieces.push_back({n, plain ? 0 : n / 2, plain ? 0 : int64_t(i + lengths.size()) % 4});
+          if (failed(play(kernel, pieces)))
+            return signalPassFailure();
+        }
   }
 };
 } // namespace

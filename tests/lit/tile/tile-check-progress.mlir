@@ -9,6 +9,11 @@
 // RUN: not gdn-opt %t.mlir --tile-instantiate="values=K=128,V=128" --tile-rotate --tile-check-progress 2>&1 | FileCheck %s
 // CHECK: error: roles stop with work left, for items of 9 chunks
 // CHECK: note: copy 0 of role 'state' waits for a slot to be published
+// What hops leave over of the copies' turns is put all the same: somebody has to take it.
+// RUN: sed '/pieces to .turns/d' %S/../../../templates/forward.mlir > %t.hops.mlir
+// RUN: not gdn-opt %t.hops.mlir --tile-instantiate="values=K=128,V=128" --tile-rotate --tile-check-progress 2>&1 | FileCheck %s --check-prefix=HOPS
+// HOPS: error: roles stop with work left, for items of 9 chunks, of which 4 for the state alone, behind 1 hops
+// HOPS: note: its users move 12 and 13 slots
 
 !ring = !tile.ring<!tile.buf<[64, 64], bf16>>
 
