@@ -46,6 +46,11 @@ Value Lowering::itemBarrier(Value number, bool full) {
   return add(add(sharedBase(), barriers + (full ? 0 : 8 * itemSlots)), shl(andi(number, itemSlots - 1), 3));
 }
 
+ValueRange Lowering::slotWords(Value slot, size_t offset, size_t n) {
+  SmallVector<Type> types(n, b.getI32Type());
+  return ::sm::LoadSharedOp::create(b, loc, types, add(slot, int64_t(offset))).getValues();
+}
+
 // A block's n-th item where nothing is cut: tiles in the order of memory, sequence by sequence, all v-heads of one, all
 // V blocks of a head. Blocks take them in strides of the grid.
 void Lowering::writeTile(ForeachOp op, ValueRange w, Value slot, Value number) {
@@ -218,9 +223,7 @@ void Lowering::lookUpRows(ValueRange w, Value slot) {
       b, loc, Value(arith::AndIOp::create(b, loc, isLane0(), cmp(arith::CmpIPredicate::ne, sinks, i64(0)))), false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(given.thenBlock()->getTerminator());
-  auto word = [&](size_t offset) {
-    return ::sm::LoadSharedOp::create(b, loc, TypeRange{b.getI32Type()}, add(slot, int64_t(offset))).getResult(0);
-  };
+  auto word = [&](size_t offset) { return slotWords(slot, offset, 1)[0]; };
   auto put = [&](size_t offset, Value value) {
     ::sm::StoreSharedOp::create(b, loc, ValueRange{value}, add(slot, int64_t(offset)), false);
   };
@@ -256,9 +259,7 @@ void Lowering::lookUpCheckpoints(ValueRange w, Value slot) {
   auto one = scf::IfOp::create(b, loc, isLane0(), false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(one.thenBlock()->getTerminator());
-  auto word = [&](size_t offset) {
-    return ::sm::LoadSharedOp::create(b, loc, TypeRange{b.getI32Type()}, add(slot, int64_t(offset))).getResult(0);
-  };
+  auto word = [&](size_t offset) { return slotWords(slot, offset, 1)[0]; };
   Value sequence = word(offsetof(Item, sequence)), begin = sequenceOffset(w, sequence);
   Value tokens = arith::MaxSIOp::create(b, loc, sub(sequenceOffset(w, add(sequence, 1)), begin), i32(0));
   // Those of sequences as long: in front of the first token too, or only behind the last ones.
@@ -338,9 +339,7 @@ void Lowering::writeKeyHead(Value ratio, Value slot) {
   auto one = scf::IfOp::create(b, loc, isLane0(), false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(one.thenBlock()->getTerminator());
-  Value head = ::sm::LoadSharedOp::create(b, loc, TypeRange{b.getI32Type()}, add(slot, int64_t(offsetof(Item, head))))
-                   .getResult(0);
-  Value keyHead = arith::DivUIOp::create(b, loc, head, ratio);
+  Value keyHead = arith::DivUIOp::create(b, loc, slotWords(slot, offsetof(Item, head), 1)[0], ratio);
   ::sm::StoreSharedOp::create(b, loc, ValueRange{keyHead}, add(slot, int64_t(offsetof(Drawn, keyHead))), false);
 }
 
@@ -359,12 +358,8 @@ std::pair<Value, SmallVector<Value>> Lowering::takeItem(ForeachOp op) {
   forgetLane();
   ::sm::MbarrierWaitOp::create(b, loc, itemBarrier(number, true), andi(shr(number, 1), 1));
   Value slot = itemSlot(number);
-  auto words = [&](size_t offset, size_t n) {
-    return ::sm::LoadSharedOp::create(b, loc, SmallVector<Type>(n, b.getI32Type()), add(slot, int64_t(offset)))
-        .getValues();
-  };
-  Value last = words(offsetof(Item, last), 1)[0], keyHead = words(offsetof(Drawn, keyHead), 1)[0];
-  ValueRange front = words(0, 4), back = words(offsetof(Item, column), 4);
+  Value last = slotWords(slot, offsetof(Item, last), 1)[0], keyHead = slotWords(slot, offsetof(Drawn, keyHead), 1)[0];
+  ValueRange front = slotWords(slot, 0, 4), back = slotWords(slot, offsetof(Item, column), 4);
   return {eq(last, 0), {front[0], front[1], front[2], keyHead, front[3], back[0], back[1], back[2]}};
 }
 

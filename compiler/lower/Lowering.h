@@ -83,6 +83,7 @@ private:
   Value itemSlot(Value number);
   Value itemBarrier(Value number, bool full);
   SmallVector<Value> parameters(Value items);
+  mlir::ValueRange slotWords(Value slot, size_t offset, size_t n);
   void writeKeyHead(Value ratio, Value slot);
   std::pair<Value, SmallVector<Value>> takeItem(ForeachOp op);
   void drawItem(ForeachOp op, Value number);
