@@ -21,12 +21,11 @@ template <size_t N> bool find(const std::array<const char *, N> &names, const st
 
 int stridedAxes(ViewId id) {
   switch (id) {
-  case ViewId::Slots:
-    return 3;
   case ViewId::Clocks:
   case ViewId::Flags:
     return 1;
   case ViewId::Workspace:
+  case ViewId::Slots:
   case ViewId::ALog:
   case ViewId::DtBias:
     return 0;

@@ -34,10 +34,9 @@ inline constexpr std::array<const char *, 17> viewNames = {
 
 struct View {
   void *data = nullptr;
-  // In elements. Of q, k, v, o, g, beta: token, head. Of states: sequence or row, v-head, row of V, column of K. Of
-  // clocks: SM. Of what a plan's items leave for each other: flags: slot; slots: slot, row of V, column of K; m_hi and
-  // m_lo: row, head.
-  std::array<int64_t, 3> strides{};
+  // In elements. Of q, k, v, o, g, beta: token, head. Of states: sequence or row, v-head. Of clocks: SM. Of what a
+  // plan's items leave for each other: flags: slot; m_hi and m_lo: row, head. What lies behind each other has none.
+  std::array<int64_t, 2> strides{};
   ElementType element = ElementType::F32;
 };
 

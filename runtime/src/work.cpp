@@ -94,9 +94,8 @@ void placeWork(const LoadableKernel &kernel, const Device &device, Problem &prob
   if (const void *state = problem[ViewId::StateIn].data; state && state == problem[ViewId::StateOut].data)
     problem.plan.flags |= work::InPlace;
   problem.planned = isPlanned(kernel, problem.shape, problem.plan);
-  int64_t keyDim = kernel.key().keyDim, valueDim = kernel.key().valueDim;
+  int64_t keyDim = kernel.key().keyDim;
   problem[ViewId::Flags].strides = {work::flagWords};
-  problem[ViewId::Slots].strides = {valueDim * keyDim, keyDim, 1};
   problem[ViewId::MHigh].strides = problem[ViewId::MLow].strides = {keyDim, keyDim};
   if (!problem.planned)
     return;
