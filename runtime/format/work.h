@@ -63,7 +63,7 @@ struct alignas(16) Drawn {
   // Checkpoints of the sequence, of a kernel that stores them: chunks before the item, chunks from one to the next, how
   // many of these are not asked for, the first's row, and how many follow from there.
   Int before, every, skips, row, rows;
-  Int keyHead;
+  Int keyHead; // of the item's v-head
 };
 static_assert(sizeof(Drawn) == 96);
 
